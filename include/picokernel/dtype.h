@@ -1,0 +1,113 @@
+// Element types of arrays and scalars: one table, from which every list of types is made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <picokernel/api.h>
+
+namespace picokernel {
+
+enum class DTypeKind : uint8_t { boolean, signed_integer, unsigned_integer, floating };
+
+// X(enumerator, text name, NumPy name, C++ type, kind). Order is the order of promotion within a kind.
+#define PK_DTYPES(X)                                     \
+  X(b1, "bool", "bool", bool, boolean)                   \
+  X(i8, "i8", "int8", int8_t, signed_integer)            \
+  X(i16, "i16", "int16", int16_t, signed_integer)        \
+  X(i32, "i32", "int32", int32_t, signed_integer)        \
+  X(i64, "i64", "int64", int64_t, signed_integer)        \
+  X(u8, "u8", "uint8", uint8_t, unsigned_integer)        \
+  X(u16, "u16", "uint16", uint16_t, unsigned_integer)    \
+  X(u32, "u32", "uint32", uint32_t, unsigned_integer)    \
+  X(u64, "u64", "uint64", uint64_t, unsigned_integer)    \
+  X(f32, "f32", "float32", float, floating)              \
+  X(f64, "f64", "float64", double, floating)
+
+enum class DType : uint8_t {
+#define PK_DTYPE_ENUMERATOR(e, text, numpy, cpp, kind) e,
+  PK_DTYPES(PK_DTYPE_ENUMERATOR)
+#undef PK_DTYPE_ENUMERATOR
+};
+
+inline constexpr size_t kDTypeCount = 0
+#define PK_DTYPE_COUNT(...) +1
+    PK_DTYPES(PK_DTYPE_COUNT)
+#undef PK_DTYPE_COUNT
+    ;
+
+/// Bytes of one element in memory.
+constexpr size_t size_of(DType t) {
+  constexpr size_t sizes[] = {
+#define PK_DTYPE_SIZE(e, text, numpy, cpp, kind) sizeof(cpp),
+      PK_DTYPES(PK_DTYPE_SIZE)
+#undef PK_DTYPE_SIZE
+  };
+  return sizes[static_cast<size_t>(t)];
+}
+
+constexpr DTypeKind kind_of(DType t) {
+  constexpr DTypeKind kinds[] = {
+#define PK_DTYPE_KIND(e, text, numpy, cpp, kind) DTypeKind::kind,
+      PK_DTYPES(PK_DTYPE_KIND)
+#undef PK_DTYPE_KIND
+  };
+  return kinds[static_cast<size_t>(t)];
+}
+
+/// The short name used in the IR's text, such as "f32".
+constexpr std::string_view text_name(DType t) {
+  constexpr std::string_view names[] = {
+#define PK_DTYPE_TEXT(e, text, numpy, cpp, kind) text,
+      PK_DTYPES(PK_DTYPE_TEXT)
+#undef PK_DTYPE_TEXT
+  };
+  return names[static_cast<size_t>(t)];
+}
+
+/// NumPy's name, such as "float32": the one used in messages to users.
+constexpr std::string_view numpy_name(DType t) {
+  constexpr std::string_view names[] = {
+#define PK_DTYPE_NUMPY(e, text, numpy, cpp, kind) numpy,
+      PK_DTYPES(PK_DTYPE_NUMPY)
+#undef PK_DTYPE_NUMPY
+  };
+  return names[static_cast<size_t>(t)];
+}
+
+constexpr bool is_bool(DType t) { return kind_of(t) == DTypeKind::boolean; }
+constexpr bool is_float(DType t) { return kind_of(t) == DTypeKind::floating; }
+constexpr bool is_signed(DType t) { return kind_of(t) == DTypeKind::signed_integer; }
+constexpr bool is_unsigned(DType t) { return kind_of(t) == DTypeKind::unsigned_integer; }
+constexpr bool is_integer(DType t) { return is_signed(t) || is_unsigned(t); }
+
+constexpr std::optional<DType> dtype_from_text(std::string_view name) {
+  for (size_t i = 0; i < kDTypeCount; ++i)
+    if (text_name(static_cast<DType>(i)) == name) return static_cast<DType>(i);
+  return std::nullopt;
+}
+
+constexpr std::optional<DType> dtype_from_numpy(std::string_view name) {
+  for (size_t i = 0; i < kDTypeCount; ++i)
+    if (numpy_name(static_cast<DType>(i)) == name) return static_cast<DType>(i);
+  return std::nullopt;
+}
+
+/// The element type of a C++ type: dtype_of<float> == DType::f32.
+template <class T>
+inline constexpr DType dtype_of = [] {
+  static_assert(sizeof(T) == 0, "no picokernel dtype for this C++ type");
+  return DType::b1;
+}();
+#define PK_DTYPE_OF(e, text, numpy, cpp, kind) \
+  template <>                                  \
+  inline constexpr DType dtype_of<cpp> = DType::e;
+PK_DTYPES(PK_DTYPE_OF)
+#undef PK_DTYPE_OF
+
+/// NumPy 2's promotion of two strong types (NEP 50; numpy.promote_types).
+PK_API DType promote(DType a, DType b);
+
+}  // namespace picokernel
