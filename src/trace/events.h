@@ -1,0 +1,36 @@
+// Lists of trace events: what may be done with them after recording.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <picokernel/profile.h>
+
+namespace picokernel::trace {
+
+using Event = TraceEvent;
+/// What a file says about itself, in order.
+using Metadata = std::vector<std::pair<std::string, Event::Value>>;
+
+/// Orders events by process, thread, begin, parents before children, and shortens what sticks out
+/// of its parent, so that the spans of each (pid, tid) nest or are disjoint: viewers drop what
+/// overlaps partly. Of two spans over the same time the later one in the list is the parent: spans
+/// are recorded when they end.
+void order_and_nest(std::vector<Event>& events);
+
+/// Events without a backend take that of the innermost span round them on their thread; then each
+/// backend becomes a process (pid 1 is the host). Calls order_and_nest.
+void assign_processes(std::vector<Event>& events);
+
+/// Both lists side by side, each starting at 0; all pids of the second are fresh. `label` marks the
+/// second's processes where the first has one of that name.
+std::vector<Event> merge(std::span<const Event> first, std::span<const Event> second,
+                         std::string_view label = {});
+
+/// A text summary: for each process, category and name: count, total, mean, share of the process's
+/// time in spans.
+std::string table(std::span<const Event> events);
+
+}  // namespace picokernel::trace

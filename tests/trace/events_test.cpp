@@ -1,0 +1,146 @@
+// Nesting, merging and the text summary.
+#include "trace/events.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace picokernel::trace {
+namespace {
+
+Event span(std::string name, uint32_t pid, uint32_t tid, int64_t begin, int64_t duration) {
+  Event e;
+  e.name = std::move(name);
+  e.category = "op";
+  e.process = "p" + std::to_string(pid);
+  e.pid = pid;
+  e.tid = tid;
+  e.begin_ns = begin;
+  e.duration_ns = duration;
+  return e;
+}
+
+// Nest or disjoint, checked pair by pair rather than with a stack as the code does.
+bool legal(const std::vector<Event>& events) {
+  for (size_t i = 0; i < events.size(); ++i)
+    for (size_t j = i + 1; j < events.size(); ++j) {
+      const Event &a = events[i], &b = events[j];
+      if (a.pid != b.pid || a.tid != b.tid) continue;
+      const bool disjoint = a.end_ns() <= b.begin_ns || b.end_ns() <= a.begin_ns;
+      const bool a_in_b = b.begin_ns <= a.begin_ns && a.end_ns() <= b.end_ns();
+      const bool b_in_a = a.begin_ns <= b.begin_ns && b.end_ns() <= a.end_ns();
+      if (!disjoint && !a_in_b && !b_in_a) return false;
+    }
+  return true;
+}
+
+TEST(Nesting, ChildIsCutAtItsParentsEnd) {
+  std::vector<Event> events = {span("child", 1, 1, 80, 50), span("grandchild", 1, 1, 90, 30),
+                               span("parent", 1, 1, 0, 100), span("other thread", 1, 2, 80, 50)};
+  EXPECT_FALSE(legal(events));
+  order_and_nest(events);
+  EXPECT_TRUE(legal(events));
+  ASSERT_EQ(events[0].name, "parent");
+  EXPECT_EQ(events[1].name, "child");
+  EXPECT_EQ(events[1].duration_ns, 20);
+  EXPECT_EQ(events[2].duration_ns, 10);
+  EXPECT_EQ(events[3].duration_ns, 50);
+}
+
+TEST(Nesting, OfEqualSpansTheOneRecordedLastIsTheParent) {
+  std::vector<Event> events = {span("inner", 1, 1, 0, 30), span("middle", 1, 1, 0, 30),
+                               span("outer", 1, 1, 0, 30)};
+  order_and_nest(events);
+  EXPECT_EQ(events[0].name, "outer");
+  EXPECT_EQ(events[2].name, "inner");
+}
+
+TEST(Nesting, RandomSpansBecomeLegalAndKeepTheirBegins) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Event> events;
+    std::multimap<int64_t, int64_t> before;
+    for (size_t i = random() % 40; i > 0; --i) {
+      events.push_back(span(
+          "e", static_cast<uint32_t>(1 + random() % 2), static_cast<uint32_t>(1 + random() % 2),
+          static_cast<int64_t>(random() % 50), static_cast<int64_t>(random() % 20)));
+      before.emplace(events.back().begin_ns, events.back().duration_ns);
+    }
+    order_and_nest(events);
+    EXPECT_TRUE(legal(events));
+    ASSERT_EQ(events.size(), before.size());
+    std::multimap<int64_t, int64_t> after;
+    for (const Event& e : events) {
+      EXPECT_GE(e.duration_ns, 0);
+      after.emplace(e.begin_ns, e.duration_ns);
+    }
+    auto b = before.begin();
+    for (const auto& [begin, duration] : after) EXPECT_EQ(begin, (b++)->first);
+  }
+}
+
+TEST(Nesting, ProperlyNestedSpansStayAsTheyAre) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::vector<Event> events;
+  // Children first, as they are recorded.
+  const auto grow = [&](auto&& self, int64_t begin, int64_t end, int depth) -> void {
+    for (int64_t at = begin; at < end && depth < 5;) {
+      const int64_t to = std::min<int64_t>(end, at + static_cast<int64_t>(random() % 200));
+      self(self, at, to, depth + 1);
+      at = to + static_cast<int64_t>(random() % 3);
+    }
+    events.push_back(span("e", 1, 1, begin, end - begin));
+  };
+  grow(grow, 0, 1000, 0);
+  int64_t total = 0;
+  for (const Event& e : events) total += e.duration_ns;
+  order_and_nest(events);
+  for (const Event& e : events) total -= e.duration_ns;
+  EXPECT_EQ(total, 0);
+  EXPECT_TRUE(legal(events));
+}
+
+TEST(Merge, BackendsLieSideBySide) {
+  const std::vector<Event> numpy = {span("a", 1, 101, 5000, 10), span("b", 2, 101, 5002, 5)};
+  const std::vector<Event> mlx = {span("a", 1, 101, 900, 10), span("c", 2, 101, 905, 5)};
+  std::vector<Event> both = merge(numpy, mlx, "again");
+  ASSERT_EQ(both.size(), 4u);
+  EXPECT_TRUE(legal(both));
+  EXPECT_EQ(both[0].begin_ns, 0);
+  EXPECT_EQ(both[1].begin_ns, 2);
+  EXPECT_EQ(both[2].begin_ns, 0);
+  EXPECT_EQ(both[3].begin_ns, 5);
+  EXPECT_EQ(both[2].pid, 3u);
+  EXPECT_EQ(both[3].pid, 4u);
+  EXPECT_EQ(both[1].process, "p2");
+  EXPECT_EQ(both[3].process, "p2 (again)");
+  EXPECT_TRUE(merge({}, {}).empty());
+  EXPECT_EQ(merge({}, mlx).size(), 2u);
+}
+
+TEST(Table, CountsTotalsAndShares) {
+  std::vector<Event> events = {span("call", 1, 1, 0, 1000), span("step", 1, 1, 0, 250),
+                               span("step", 1, 1, 500, 250), span("call", 2, 1, 0, 3'000'000)};
+  const std::string text = table(events);
+  EXPECT_NE(text.find("process  category name    count       total        mean    share"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("p1       op       call        1     1.00 us     1.00 us  100.0 %"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("p1       op       step        2      500 ns      250 ns   50.0 %"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("p2       op       call        1     3.00 ms     3.00 ms  100.0 %"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace picokernel::trace
