@@ -1,0 +1,30 @@
+// Passes that rewrite ops a target lacks, or does differently, into ops that it does as
+// docs/semantics.md says.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace picokernel::passes {
+
+/// Casts from floats to integers get operands in range: clamped, NaN replaced by 0.
+ir::Module expand_float_to_int(const ir::Module& m, const Target& target);
+/// Powers of signed integers get exponents that are not negative.
+ir::Module expand_int_pow(const ir::Module& m, const Target& target);
+/// Integer floordiv and mod get divisors other than 0 and -1.
+ir::Module expand_int_division(const ir::Module& m, const Target& target);
+/// Floating-point floordiv and mod become NumPy's algorithm over mod of magnitudes, which is the
+/// exact fmod.
+ir::Module expand_float_division(const ir::Module& m, const Target& target);
+/// Shifts get counts from 0 to width - 1.
+ir::Module expand_shifts(const ir::Module& m, const Target& target);
+/// fmin and fmax become minimum and maximum with selects for NaN.
+ir::Module expand_fmin_fmax(const ir::Module& m, const Target& target);
+/// copysign becomes signbit and neg.
+ir::Module expand_copysign(const ir::Module& m, const Target& target);
+/// neg becomes mul by -1 for floats and sub from 0 for integers.
+ir::Module expand_neg(const ir::Module& m, const Target& target);
+/// Storages are read before any parameter is written: one read per parameter, one write per written
+/// one, at the end.
+ir::Module isolate_params(const ir::Module& m, const Target& target);
+
+}  // namespace picokernel::passes

@@ -1,0 +1,43 @@
+// The table of all passes: what `picoc opt --pass` names and the fuzzer runs.
+#include "passes/pass.h"
+
+#include <algorithm>
+
+#include "passes/common/passes.h"
+#include "passes/graph/passes.h"
+#include "passes/legalize/passes.h"
+#include "passes/lower/lower_loops.h"
+
+namespace picokernel::passes {
+namespace {
+
+constexpr Pass kPasses[] = {
+    {"fold", fold, "evaluates ops whose operands are constants"},
+    {"simplify", simplify, "applies exact algebraic rules"},
+    {"cse", cse, "merges equal pure ops and reads"},
+    {"dce", dce, "removes what nobody uses"},
+    {"bind_outputs", bind_outputs, "turns results into written parameters"},
+    {"materialize", materialize, "copies to scratch what no nest could compute in place"},
+    {"assign_scratch", assign_scratch, "gives every computed array a destination, by liveness"},
+    {"lower_loops", lower_loops, "turns a graph into loop nests"},
+    {"expand_float_to_int", expand_float_to_int, "clamps what a cast to integers could not hold"},
+    {"expand_int_pow", expand_int_pow, "keeps exponents of integers from being negative"},
+    {"expand_int_division", expand_int_division, "keeps integer divisors from being 0 or -1"},
+    {"expand_float_division", expand_float_division, "spells out floor division and remainder of floats"},
+    {"expand_shifts", expand_shifts, "keeps shift counts below the width"},
+    {"expand_fmin_fmax", expand_fmin_fmax, "spells out fmin and fmax"},
+    {"expand_copysign", expand_copysign, "spells out copysign"},
+    {"expand_neg", expand_neg, "spells out neg"},
+    {"isolate_params", isolate_params, "reads every parameter before any is written"},
+};
+
+}  // namespace
+
+std::span<const Pass> all_passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  const auto found = std::ranges::find(kPasses, name, &Pass::name);
+  return found == std::end(kPasses) ? nullptr : found;
+}
+
+}  // namespace picokernel::passes
