@@ -1,0 +1,76 @@
+// What a Tracer holds: the module under construction, and the sizes of the call that caused the
+// trace.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "frontend/promotion.h"
+#include "frontend/tracer.h"
+#include "frontend/ufuncs.h"
+#include "ir/builder.h"
+
+namespace picokernel::frontend {
+
+// `checked`: a Python integer must fit the integer type that it meets. `wrapped`: it wraps, as in
+// NumPy's where.
+enum class Fit : uint8_t { checked, wrapped };
+
+struct Tracer::State {
+  State(std::string kernel_name, std::span<const ArgSpec> specs);
+
+  ir::Module m;
+  ir::Builder b;
+  std::vector<ArgSpec> args;
+  std::vector<int64_t> symbol_sizes;  // by symbol: its size in this call
+  std::map<ir::ValueId, ir::ValueId>
+      versions;   // ref -> its storage's current version, where already read
+  Location here;  // of the ops being built
+  bool stored = false;
+
+  void at(const Location& where);
+  [[noreturn]] void compile_error(std::string message, std::vector<std::string> notes) const;
+  [[noreturn]] void launch_error(std::string message, std::string hint) const;
+
+  // convert.cpp
+  PromotedType type(const Value& v) const;
+  std::vector<PromotedType> types(std::span<const Value> values) const;
+  ir::ValueId read(const Value& v);  // not of literals
+  ir::ValueId convert(const Value& v, DType to, Fit fit = Fit::checked);
+  void require_range(ir::ValueId v, DType to);
+  ir::ValueId root(ir::ValueId ref) const;
+
+  // shapes.cpp: sizes that must be equal become one symbol, in all types so far; SizeIds from
+  // before are void then.
+  std::vector<SizeId> shape(const Value& v) const;
+  std::string spell_shape(const Value& v) const;  // of this call: (3,4)
+  void broadcast(std::string_view ufunc, std::span<const Value> operands);
+  /// The value broadcasts to the target and the target stays as it is. False: it does not.
+  bool broadcast_to(const Value& v, const Value& target);
+  void renumber_symbols();
+
+  // apply.cpp
+  Value apply(const Ufunc& ufunc, std::span<const Value> operands);
+  Value emit(const Ufunc& ufunc, std::span<const Value> operands, PromotedType common);
+  Value compare(const Ufunc& ufunc, std::span<const Value> operands, PromotedType common);
+  Value power(const Ufunc& ufunc, std::span<const Value> operands, PromotedType common);
+  Value clip(std::span<const Value> operands);
+  Value where(std::span<const Value> operands);
+
+  void store(const Value& target, const Value& v, const char* what);
+
+ private:
+  bool unify(SizeId a, SizeId b);
+  std::optional<bool> join(SizeId a, SizeId b);
+};
+
+/// The integer literal is a value of this integer type. Bools always are.
+bool fits(const Literal& literal, DType type);
+bool is_negative(const Literal& literal);
+std::string spell(const Literal& literal);
+std::string spell_range(DType type);  // "0 to 255"
+/// The least and the largest value of an integer type, as far as int64 reaches.
+std::pair<int64_t, int64_t> int64_range(DType type);
+
+}  // namespace picokernel::frontend
