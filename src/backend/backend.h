@@ -1,0 +1,44 @@
+// What a backend is: capabilities, the passes that make IR printable, emit, and open where this host can run it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "passes/pass.h"
+#include "runtime/executable.h"
+
+namespace picokernel::backend {
+
+// One operation of a printed source, in order: what a trace says of it.
+struct PrintedOp {
+  std::string_view category;  // the trace's: "h2d", "op_lazy", "op", "sync", "d2h", "alloc"
+  uint32_t line = 0;          // of the printed source, from 1
+  ir::OpId op = {};           // in the emitted module; invalid for sync and the like
+};
+
+// Text or object code, and what is needed to open it without the IR.
+struct Artifact {
+  std::string code;                 // source text, or an object file
+  std::string entry;                // the function's name in it
+  std::vector<PrintedOp> operations = {};  // source-printing backends
+};
+
+struct Backend {
+  std::string_view name;
+  std::string_view summary;
+  ir::Level level;                           // what it emits: graphs (source printers) or kernels
+  std::span<const passes::Pass> legalize;    // run in order after the common passes
+  // Sentences on ops or types that it cannot do, each at the user's line; empty: emit will succeed.
+  std::vector<Diagnostic> (*check)(const ir::Module&);
+  Artifact (*emit)(const ir::Module&);       // asserts, never reports a user's error
+  // Null where the core cannot run it: source backends are opened by the Python binding.
+  std::unique_ptr<runtime::Executable> (*open)(const Artifact&, const ir::Module&);
+  // Empty when this host can run it, else why not and what to install. The binding adds its own for source backends.
+  std::string (*why_not_live)();
+};
+
+}  // namespace picokernel::backend

@@ -1,0 +1,208 @@
+// Uniform, affine and varying values; the choice of lanes, interleaving and tail.
+#include "backend/cpu/analysis.h"
+
+#include <algorithm>
+#include <set>
+
+#include "support/check.h"
+
+namespace picokernel::backend::cpu {
+namespace {
+
+using ir::Opcode;
+using ir::ValueId;
+
+constexpr unsigned kMaxUnits = 4;
+
+class Analyser {
+ public:
+  Analyser(const ir::Module& m, const ir::Op& parallel, const Target& target)
+      : m_(m), body_(m.blocks[ir::ParallelView{parallel}.body()]), target_(target) {
+    result_.variance.resize(m.values.size());
+  }
+
+  BodyAnalysis run() {
+    for (const ir::OpId id : body_.ops) result_.straight_line &= m_.ops[id].regions.empty();
+    if (!body_.params.empty()) set(body_.params.back(), {Variation::affine, 1});
+    for (const ir::OpId id : body_.ops) classify(m_.ops[id]);
+    choose_shape();
+    price();
+    return std::move(result_);
+  }
+
+ private:
+  void set(ValueId v, Variance variance) { result_.variance[v.value] = variance; }
+  const Variance& of(ValueId v) const { return result_.variance[v.value]; }
+  bool varies(ValueId v) const { return of(v).kind != Variation::uniform; }
+  DType dtype(ValueId v) const { return m_.type(v).dtype; }
+
+  std::optional<int64_t> constant(ValueId v) const {
+    const ir::Op* op = m_.def(v);
+    if (op == nullptr || op->opcode != Opcode::constant) return std::nullopt;
+    return static_cast<int64_t>(op->attribute);
+  }
+
+  // Wrapping, like the indices themselves.
+  static int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
+
+  Variance classify_pure(const ir::Op& op) const {
+    const auto any = [&](auto&& test) { return std::ranges::any_of(op.operands, test); };
+    if (!any([&](ValueId v) { return varies(v); })) return {};
+    const Variance varying{Variation::varying, {}};
+    if (dtype(op.results[0]) != DType::i64 ||
+        any([&](ValueId v) { return of(v).kind == Variation::varying; }))
+      return varying;
+    const ValueId x = op.operands[0], y = op.operands.size() > 1 ? op.operands[1] : x;
+    const auto step = [&](ValueId v) { return varies(v) ? of(v).step : std::optional<int64_t>(0); };
+    if (op.opcode == Opcode::add || op.opcode == Opcode::sub) {
+      Variance r{Variation::affine, {}};
+      if (const auto a = step(x), b = step(y); a && b)
+        r.step = op.opcode == Opcode::add ? wrap(uint64_t(*a) + uint64_t(*b))
+                                          : wrap(uint64_t(*a) - uint64_t(*b));
+      return r;
+    }
+    if (op.opcode == Opcode::mul && varies(x) != varies(y)) {
+      Variance r{Variation::affine, {}};
+      const auto a = step(varies(x) ? x : y), b = constant(varies(x) ? y : x);
+      if (a && b) r.step = wrap(uint64_t(*a) * uint64_t(*b));
+      return r;
+    }
+    return varying;
+  }
+
+  void classify(const ir::Op& op) {
+    stored_ |= op.opcode == Opcode::store;
+    if (op.results.empty()) return;
+    const ir::OpInfo& facts = ir::info(op.opcode);
+    if (facts.pure()) {
+      set(op.results[0], classify_pure(op));
+    } else if (op.opcode == Opcode::load) {
+      // Points run in any order: a load may move before other points, never before a store of its
+      // own.
+      const bool hoisted = !varies(op.operands[0]) && !varies(op.operands[1]) && !stored_;
+      set(op.results[0], hoisted ? Variance{} : Variance{Variation::varying, {}});
+    } else {
+      for (const ValueId v : op.results) set(v, {Variation::varying, {}});
+    }
+  }
+
+  // Lanes from the widest element that varies, units from the registers that are left.
+  void choose_shape() {
+    unsigned widest = 0, narrowest_access = 64;
+    bool calls = false, any_access = false;
+    size_t weight = 0, other_strides = 0;
+    std::set<ValueId> broadcast;
+    std::vector<std::pair<size_t, int>> events;  // (op number, +1 or -1) of live vectors
+    std::vector<size_t> last(m_.values.size(), 0);
+    for (size_t i = 0; i < body_.ops.size(); ++i)
+      for (const ValueId v : m_.ops[body_.ops[i]].operands) last[v.value] = i;
+
+    for (size_t i = 0; i < body_.ops.size(); ++i) {
+      const ir::Op& op = m_.ops[body_.ops[i]];
+      const bool load = op.opcode == Opcode::load, store = op.opcode == Opcode::store;
+      if (load || store) {
+        const ValueId offset = op.operands[load ? 1 : 2];
+        const unsigned bits = bits_of(m_.type(op.operands[load ? 0 : 1]).dtype);
+        if (load && !varies(op.results[0])) continue;
+        if (store && !varies(offset) && !varies(op.operands[0])) continue;
+        widest = std::max(widest, bits);
+        if (of(offset).kind == Variation::varying) widest = std::max(widest, 64u);
+        if (of(offset).unit()) {
+          narrowest_access = std::min(narrowest_access, bits);
+          any_access = true;
+          result_.nontemporal |= store && op.flag();
+        } else if (varies(offset)) {
+          ++other_strides;
+        }
+        if (store && !varies(op.operands[0])) broadcast.insert(op.operands[0]);
+      } else if (!op.results.empty() && of(op.results[0]).kind == Variation::varying) {
+        ++weight;
+        widest = std::max(widest, bits_of(dtype(op.results[0])));
+        for (const ValueId v : op.operands) {
+          widest = std::max(widest, bits_of(dtype(v)));
+          if (!varies(v)) broadcast.insert(v);
+        }
+        calls |= is_call(op);
+      }
+      for (const ValueId v : op.results)
+        if (of(v).kind == Variation::varying && last[v.value] > i) {
+          events.emplace_back(i, 1);
+          events.emplace_back(last[v.value], -1);
+        }
+    }
+    if (!result_.straight_line || widest == 0) return;
+
+    std::ranges::sort(events);
+    int live = 0, most = 1;
+    for (const auto& [at, change] : events) most = std::max(most, live += change);
+    result_.lanes = std::max(1u, target_.vector_bits / widest);
+    const size_t registers = target_.vector_registers;
+    const size_t free = registers > broadcast.size() + 2 ? registers - broadcast.size() - 2 : 1;
+    // Long bodies have parallelism enough of their own, and compile slowly.
+    const unsigned useful = weight > 24 ? 1 : weight > 12 ? 2 : kMaxUnits;
+    size_t units = std::min<size_t>(free / static_cast<size_t>(most), useful);
+    if (other_strides > weight) {
+      // Gathering lanes would cost more than vectors save.
+      result_.lanes = 1;
+      result_.units = kMaxUnits;
+      return;
+    }
+    if (calls || other_strides > 0) units = 1;
+    result_.units = units >= 4 ? 4 : units >= 2 ? 2 : 1;
+    result_.masked_tail = other_strides == 0 && any_access && target_.has_masks(narrowest_access);
+  }
+
+  // Goes through libm lane by lane, or through a helper with a loop of its own.
+  bool is_call(const ir::Op& op) const {
+    constexpr Opcode kCalls[] = {Opcode::exp, Opcode::log,  Opcode::sin,
+                                 Opcode::cos, Opcode::tanh, Opcode::pow};
+    const bool divides = op.opcode == Opcode::floordiv || op.opcode == Opcode::mod;
+    return std::ranges::find(kCalls, op.opcode) != std::end(kCalls) ||
+           (divides && is_float(dtype(op.results[0])));
+  }
+
+  // Only the number of threads depends on these: being right within a factor of two is enough.
+  double picoseconds(const ir::Op& op) const {
+    constexpr double kCall = 6000, kVectorOp = 270, kDivision = 2000, kScalarDivision = 3000;
+    if (op.results.empty() || !varies(op.results[0]) || !ir::info(op.opcode).pure()) return 0;
+    if (is_call(op)) return kCall;
+    const DType t = dtype(op.results[0]);
+    const bool divides = op.opcode == Opcode::floordiv || op.opcode == Opcode::mod;
+    if (divides && size_of(t) == 8) return kScalarDivision;
+    if (divides || op.opcode == Opcode::div || op.opcode == Opcode::sqrt)
+      return kDivision / result_.lanes;
+    return kVectorOp / result_.lanes;
+  }
+
+  void price() {
+    constexpr double kPerByte = 5, kPerStridedAccess = 400, kScalarBody = 20'000;
+    PointCost& cost = result_.cost;
+    if (!result_.straight_line) cost.picoseconds = kScalarBody;
+    for (const ir::OpId id : body_.ops) {
+      const ir::Op& op = m_.ops[id];
+      cost.picoseconds += picoseconds(op);
+      if (op.opcode != Opcode::load && op.opcode != Opcode::store) continue;
+      const bool load = op.opcode == Opcode::load;
+      const Variance& offset = of(op.operands[load ? 1 : 2]);
+      if (offset.kind == Variation::uniform) continue;
+      const auto bytes = static_cast<uint32_t>(size_of(m_.type(op.operands[load ? 0 : 1]).dtype));
+      cost.bytes += bytes;
+      cost.picoseconds += bytes * kPerByte + (offset.unit() ? 0 : kPerStridedAccess);
+    }
+    cost.picoseconds = std::max(cost.picoseconds, 5.0);
+  }
+
+  const ir::Module& m_;
+  const ir::Block& body_;
+  const Target& target_;
+  BodyAnalysis result_;
+  bool stored_ = false;
+};
+
+}  // namespace
+
+BodyAnalysis analyse(const ir::Module& m, const ir::Op& parallel, const Target& target) {
+  return Analyser(m, parallel, target).run();
+}
+
+}  // namespace picokernel::backend::cpu

@@ -1,0 +1,48 @@
+// What the body of a `parallel` does over its innermost dimension: which values vary, how accesses
+// walk, what a point costs.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backend/cpu/target.h"
+#include "ir/module.h"
+
+namespace picokernel::backend::cpu {
+
+// How a value depends on the innermost index.
+enum class Variation : uint8_t {
+  uniform,  // the same for all points of a row: computed once, before the loop
+  affine,   // i64: a uniform start plus index times a uniform step
+  varying,  // a vector
+};
+
+struct Variance {
+  Variation kind = Variation::uniform;
+  std::optional<int64_t> step;  // affine only: where it is a known constant
+  bool unit() const { return kind == Variation::affine && step == 1; }
+};
+
+// Rough costs of one point, for the choice of threads only.
+struct PointCost {
+  uint32_t bytes = 0;      // loaded and stored, uniform accesses excluded
+  double picoseconds = 0;  // on one thread with its data in the nearer caches
+};
+
+struct BodyAnalysis {
+  bool straight_line = true;       // no regions inside
+  std::vector<Variance> variance;  // by value; what is not of the body is uniform
+  unsigned lanes = 1, units = 1;   // elements of a vector, vectors side by side; 1, 1: scalar code
+  bool masked_tail = false;        // else the last elements run as scalar code
+  bool nontemporal = false;        // has unit-stride stores past the caches
+  PointCost cost;
+
+  const Variance& of(ir::ValueId v) const { return variance[v.value]; }
+};
+
+BodyAnalysis analyse(const ir::Module& m, const ir::Op& parallel, const Target& target);
+
+/// Bits of an element in memory and in a vector: bool is a byte.
+inline unsigned bits_of(DType t) { return static_cast<unsigned>(size_of(t)) * 8; }
+
+}  // namespace picokernel::backend::cpu

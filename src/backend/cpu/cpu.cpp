@@ -1,0 +1,77 @@
+// The backends cpu, llvm and asm.
+#include "backend/cpu/cpu.h"
+
+#include "backend/cpu/compile.h"
+#include "backend/cpu/executable.h"
+#include "backend/cpu/target.h"
+
+namespace picokernel::backend {
+namespace cpu {
+
+std::string target_key() { return current_target().key(); }
+std::string emit_llvm_text(const ir::Module& kernel) {
+  return compile(kernel, current_target(), Output::llvm_text).code;
+}
+std::string emit_assembly(const ir::Module& kernel) {
+  return compile(kernel, current_target(), Output::assembly).code;
+}
+
+namespace {
+
+std::vector<Diagnostic> check(const ir::Module&) { return {}; }
+std::string why_not_live() { return current_target().problem; }
+
+Artifact emit(const ir::Module& kernel) {
+  CompiledKernel compiled = compile(kernel, current_target(), Output::object);
+  return {.code = write_info(compiled.info) + compiled.code, .entry = kernel.name};
+}
+Artifact emit_text(const ir::Module& kernel) {
+  return {.code = emit_llvm_text(kernel), .entry = kernel.name};
+}
+Artifact emit_asm(const ir::Module& kernel) {
+  return {.code = emit_assembly(kernel), .entry = kernel.name};
+}
+
+std::unique_ptr<runtime::Executable> open(const Artifact& artifact, const ir::Module&) {
+  std::string_view code = artifact.code;
+  const KernelInfo info = read_info(code);
+  return make_executable(info, code, artifact.entry);
+}
+
+std::string prints_only() { return "it prints only; run kernels on `cpu`"; }
+
+}  // namespace
+}  // namespace cpu
+
+const Backend cpu_backend{
+    .name = "cpu",
+    .summary = "native code through LLVM, vectorised and threaded",
+    .level = ir::Level::kernel,
+    .legalize = {},
+    .check = cpu::check,
+    .emit = cpu::emit,
+    .open = cpu::open,
+    .why_not_live = cpu::why_not_live,
+};
+const Backend llvm_backend{
+    .name = "llvm",
+    .summary = "the LLVM IR of cpu",
+    .level = ir::Level::kernel,
+    .legalize = {},
+    .check = cpu::check,
+    .emit = cpu::emit_text,
+    .open = nullptr,
+    .why_not_live = cpu::prints_only,
+};
+const Backend asm_backend{
+    .name = "asm",
+    .summary = "the assembly of cpu",
+    .level = ir::Level::kernel,
+    .legalize = {},
+    .check = cpu::check,
+    .emit = cpu::emit_asm,
+    .open = nullptr,
+    .why_not_live = cpu::prints_only,
+};
+
+}  // namespace picokernel::backend

@@ -1,0 +1,356 @@
+// The loops of a row, and its body at any number of lanes.
+#include "backend/cpu/emit_rows.h"
+
+#include <llvm/IR/Metadata.h>
+
+#include "support/check.h"
+
+namespace picokernel::backend::cpu {
+
+using ir::Opcode;
+using ir::ValueId;
+
+namespace {
+
+constexpr uint64_t kLine = 64;              // bytes that one streaming write should fill
+constexpr unsigned kLeastStreamBytes = 16;  // smaller stores past the caches do not exist
+
+}  // namespace
+
+void RowEmitter::emit(Value* lo, Value* hi) {
+  llvm::BasicBlock *row = f_.new_block("row"), *loops = f_.new_block("loops"),
+                   *exit = f_.new_block("row.end");
+  // Nothing may be read for an empty row.
+  b_.CreateCondBr(b_.CreateICmpSLT(lo, hi), row, exit);
+  b_.SetInsertPoint(row);
+  before_.SetInsertPoint(b_.CreateBr(loops));
+  b_.SetInsertPoint(loops);
+  prologue();
+
+  const bool nontemporal =
+      std::ranges::any_of(body().ops, [&](ir::OpId id) { return is_nontemporal(f_.m_.ops[id]); });
+  Value* at = lo;
+  if (nontemporal) {
+    f_.fence_ = true;
+    const auto [head, possible] = alignment(lo, hi);
+    llvm::BasicBlock *stream = f_.new_block("stream"), *plain = f_.new_block("plain"),
+                     *join = f_.new_block("join");
+    b_.CreateCondBr(possible, stream, plain);
+    b_.SetInsertPoint(stream);
+    Value* aligned = b_.CreateAdd(lo, head);
+    rest(lo, aligned);
+    Value* streamed = main_loop(aligned, hi, true);
+    llvm::BasicBlock* stream_end = b_.GetInsertBlock();
+    b_.CreateBr(join);
+    b_.SetInsertPoint(plain);
+    Value* stored = main_loop(lo, hi, false);
+    llvm::BasicBlock* plain_end = b_.GetInsertBlock();
+    b_.CreateBr(join);
+    join->moveAfter(plain_end);
+    b_.SetInsertPoint(join);
+    llvm::PHINode* phi = b_.CreatePHI(b_.getInt64Ty(), 2);
+    phi->addIncoming(streamed, stream_end);
+    phi->addIncoming(stored, plain_end);
+    at = phi;
+  } else if (analysis_.lanes * analysis_.units > 1) {
+    at = main_loop(lo, hi, false);
+  }
+  rest(at, hi);
+  b_.CreateBr(exit);
+  exit->moveAfter(b_.GetInsertBlock());
+  b_.SetInsertPoint(exit);
+}
+
+void RowEmitter::prologue() {
+  affine_[body().params.back().value] = {b_.getInt64(0), b_.getInt64(1)};
+  for (const ir::OpId id : body().ops) {
+    const ir::Op& op = f_.m_.ops[id];
+    if (op.results.empty()) continue;
+    switch (analysis_.of(op.results[0]).kind) {
+      case Variation::uniform:
+        if (op.opcode == Opcode::load)
+          f_.set(op.results[0],
+                 f_.load(before_, pointee(op.operands[0]),
+                         f_.address(before_, op.operands[0], f_.scalar(op.operands[1]))));
+        else
+          f_.pure(before_, op);
+        break;
+      case Variation::affine:
+        affine(op);
+        break;
+      case Variation::varying:
+        break;
+    }
+  }
+}
+
+RowEmitter::Affine RowEmitter::affine_of(ValueId v) {
+  if (analysis_.of(v).kind == Variation::uniform) return {f_.scalar(v), b_.getInt64(0)};
+  return affine_[v.value];
+}
+
+void RowEmitter::affine(const ir::Op& op) {
+  const Affine x = affine_of(op.operands[0]), y = affine_of(op.operands[1]);
+  Affine& r = affine_[op.results[0].value];
+  if (op.opcode == Opcode::add) {
+    r = {before_.CreateAdd(x.start, y.start), before_.CreateAdd(x.step, y.step)};
+  } else if (op.opcode == Opcode::sub) {
+    r = {before_.CreateSub(x.start, y.start), before_.CreateSub(x.step, y.step)};
+  } else {
+    PK_CHECK(op.opcode == Opcode::mul, ir::info(op.opcode).name);
+    const bool left = analysis_.of(op.operands[0]).kind == Variation::affine;
+    const Affine& a = left ? x : y;
+    Value* factor = left ? y.start : x.start;
+    r = {before_.CreateMul(a.start, factor), before_.CreateMul(a.step, factor)};
+  }
+}
+
+bool RowEmitter::is_nontemporal(const ir::Op& op) const {
+  return op.opcode == Opcode::store && op.flag() && analysis_.of(op.operands[2]).unit() &&
+         analysis_.lanes * size_of(pointee(op.operands[1])) >= kLeastStreamBytes;
+}
+
+std::pair<llvm::Value*, llvm::Value*> RowEmitter::alignment(Value* lo, Value* hi) {
+  Value *head = nullptr, *possible = nullptr;
+  for (const ir::OpId id : body().ops) {
+    const ir::Op& op = f_.m_.ops[id];
+    if (!is_nontemporal(op)) continue;
+    Value* size = b_.getInt64(size_of(pointee(op.operands[1])));
+    Value* address =
+        b_.CreateAdd(b_.CreatePtrToInt(base(op.operands[1], op.operands[2]), b_.getInt64Ty()),
+                     b_.CreateMul(lo, size));
+    if (head == nullptr) {
+      head = b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), b_.getInt64(kLine - 1)), size);
+      Value* left = b_.CreateSub(b_.CreateSub(hi, lo), head);
+      possible = b_.CreateICmpSGE(left, b_.getInt64(analysis_.lanes * analysis_.units));
+    }
+    Value* offset =
+        b_.CreateAnd(b_.CreateAdd(address, b_.CreateMul(head, size)), b_.getInt64(kLine - 1));
+    possible = b_.CreateAnd(possible, b_.CreateICmpEQ(offset, b_.getInt64(0)));
+  }
+  return {head, possible};
+}
+
+llvm::Value* RowEmitter::main_loop(Value* lo, Value* hi, bool nontemporal) {
+  const uint64_t step = uint64_t{analysis_.lanes} * analysis_.units;
+  Value* whole = b_.CreateAnd(b_.CreateSub(hi, lo), b_.getInt64(~(step - 1)));
+  Value* end = b_.CreateAdd(lo, whole);
+  f_.counted_loop(lo, end, b_.getInt64(step), "main", [&](Value* index) {
+    group({.index = index,
+           .lanes = analysis_.lanes,
+           .units = analysis_.units,
+           .nontemporal = nontemporal});
+  });
+  return end;
+}
+
+// The elements from lo to hi, however few.
+void RowEmitter::rest(Value* lo, Value* hi) {
+  const unsigned lanes = analysis_.lanes;
+  Value* at = lo;
+  // AVX2's masked stores are slow: they are for the last vector only.
+  if (lanes > 1 && analysis_.units > 1 && !(analysis_.masked_tail && f_.target_.masks_any_type)) {
+    Value* whole = b_.CreateAnd(b_.CreateSub(hi, lo), b_.getInt64(~uint64_t{lanes - 1}));
+    at = b_.CreateAdd(lo, whole);
+    f_.counted_loop(lo, at, b_.getInt64(lanes), "vector",
+                    [&](Value* index) { group({.index = index, .lanes = lanes, .units = 1}); });
+  }
+  if (analysis_.masked_tail) {
+    f_.counted_loop(at, hi, b_.getInt64(lanes), "masked", [&](Value* index) {
+      Value* active = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(hi, index),
+                                               b_.getInt64(lanes));
+      group({.index = index, .lanes = lanes, .units = 1, .mask = mask(active)});
+    });
+    return;
+  }
+  f_.counted_loop(at, hi, b_.getInt64(1), "scalar",
+                  [&](Value* index) { group({.index = index, .lanes = 1, .units = 1}); });
+}
+
+// `active` is from 1 to lanes.
+llvm::Value* RowEmitter::mask(Value* active) {
+  const unsigned lanes = analysis_.lanes;
+  llvm::Type* type = llvm::FixedVectorType::get(b_.getInt1Ty(), lanes);
+  if (f_.target_.masks_any_type) {
+    llvm::Type* bits = b_.getIntNTy(lanes);
+    Value* inactive = b_.CreateTrunc(b_.CreateSub(b_.getInt64(lanes), active), bits);
+    return b_.CreateBitCast(b_.CreateLShr(llvm::Constant::getAllOnesValue(bits), inactive), type);
+  }
+  llvm::Type* element = b_.getIntNTy(f_.target_.vector_bits / lanes);
+  llvm::SmallVector<llvm::Constant*, 32> numbers;
+  for (unsigned i = 0; i < lanes; ++i) numbers.push_back(llvm::ConstantInt::get(element, i));
+  return b_.CreateICmpULT(llvm::ConstantVector::get(numbers),
+                          b_.CreateVectorSplat(lanes, b_.CreateTrunc(active, element)));
+}
+
+void RowEmitter::group(const Group& g) {
+  for (const ir::OpId id : body().ops) {
+    const ir::Op& op = f_.m_.ops[id];
+    if (op.opcode == Opcode::store) {
+      store(g, op);
+    } else if (!op.results.empty() && analysis_.of(op.results[0]).kind == Variation::varying) {
+      Units& result = values_[op.results[0].value];
+      if (op.opcode == Opcode::load) {
+        result = load(g, op);
+        continue;
+      }
+      result.clear();
+      std::vector<Units> operands;
+      for (const ValueId v : op.operands) operands.push_back(operand(g, v));
+      for (unsigned u = 0; u < g.units; ++u) {
+        llvm::SmallVector<Value*, 3> x;
+        for (const Units& o : operands) x.push_back(o[u]);
+        result.push_back(f_.ops_.emit(b_, op.opcode, {x.data(), x.size()},
+                                      f_.m_.type(op.operands.back()).dtype,
+                                      f_.m_.type(op.results[0]).dtype));
+      }
+    }
+  }
+}
+
+llvm::Value* RowEmitter::splat(Value* scalar, unsigned lanes) {
+  if (lanes == 1) return scalar;
+  Value*& vector = splats_[{scalar, lanes}];
+  if (vector == nullptr) vector = before_.CreateVectorSplat(lanes, scalar);
+  return vector;
+}
+
+RowEmitter::Units RowEmitter::operand(const Group& g, ValueId v) {
+  switch (analysis_.of(v).kind) {
+    case Variation::uniform:
+      return Units(g.units, splat(f_.scalar(v), g.lanes));
+    case Variation::varying:
+      return values_[v.value];
+    case Variation::affine:
+      break;
+  }
+  const Affine& a = affine_[v.value];
+  Units units;
+  for (unsigned u = 0; u < g.units; ++u) {
+    Value* index = b_.CreateAdd(g.index, b_.getInt64(uint64_t{u} * g.lanes));
+    Value* first = b_.CreateAdd(a.start, b_.CreateMul(index, a.step));
+    if (g.lanes > 1) {
+      llvm::SmallVector<llvm::Constant*, 16> numbers;
+      for (unsigned i = 0; i < g.lanes; ++i) numbers.push_back(b_.getInt64(i));
+      Value* steps = before_.CreateMul(llvm::ConstantVector::get(numbers), splat(a.step, g.lanes));
+      first = b_.CreateAdd(b_.CreateVectorSplat(g.lanes, first), steps);
+    }
+    units.push_back(first);
+  }
+  return units;
+}
+
+// The pointer moved to where index 0 would be.
+llvm::Value* RowEmitter::base(ValueId pointer, ValueId offset) {
+  Value*& p = bases_[{pointer, offset}];
+  if (p == nullptr) p = f_.address(before_, pointer, affine_of(offset).start);
+  return p;
+}
+
+llvm::Value* RowEmitter::unit_address(const Group& g, ValueId pointer, ValueId offset,
+                                      unsigned unit) {
+  llvm::Type* type = memory_type(b_, f_.ops_, pointee(pointer));
+  Value* first = b_.CreateGEP(type, base(pointer, offset), g.index);
+  return unit == 0 ? first : b_.CreateConstGEP1_64(type, first, uint64_t{unit} * g.lanes);
+}
+
+std::vector<llvm::Value*> RowEmitter::addresses(const Group& g, ValueId pointer, ValueId offset) {
+  llvm::Type* type = memory_type(b_, f_.ops_, pointee(pointer));
+  std::vector<Value*> list;
+  if (analysis_.of(offset).kind == Variation::varying) {
+    for (Value* unit : operand(g, offset))
+      for (unsigned lane = 0; lane < g.lanes; ++lane) {
+        Value* number = g.lanes == 1 ? unit : b_.CreateExtractElement(unit, uint64_t{lane});
+        list.push_back(b_.CreateGEP(type, f_.scalar(pointer), number));
+      }
+    return list;
+  }
+  // Four at a time from one register: multiples of the step for each point would not fit into
+  // registers.
+  constexpr unsigned kTogether = 4;
+  Value* step = affine_of(offset).step;
+  const auto move = [&](Value* from, unsigned steps) {
+    return b_.CreateGEP(type, from, before_.CreateMul(step, b_.getInt64(steps)));
+  };
+  list.push_back(b_.CreateGEP(type, base(pointer, offset), b_.CreateMul(g.index, step)));
+  for (unsigned k = 1; k < g.lanes * g.units; ++k)
+    list.push_back(k % kTogether == 0 ? move(list[k - kTogether], kTogether)
+                                      : move(list[k - k % kTogether], k % kTogether));
+  return list;
+}
+
+RowEmitter::Units RowEmitter::load(const Group& g, const ir::Op& op) {
+  const ValueId pointer = op.operands[0], offset = op.operands[1];
+  const DType t = pointee(pointer);
+  const llvm::Align align(1);  // arrays need not be aligned to their elements
+  llvm::Type* type = memory_type(b_, f_.ops_, t, g.lanes);
+  const Variance& variance = analysis_.of(offset);
+  Units units;
+  if (variance.kind == Variation::uniform) {
+    Value* v = f_.load(b_, t, f_.address(b_, pointer, f_.scalar(offset)));
+    return Units(g.units, g.lanes == 1 ? v : b_.CreateVectorSplat(g.lanes, v));
+  }
+  const std::vector<Value*> lanes =
+      variance.unit() ? std::vector<Value*>{} : addresses(g, pointer, offset);
+  for (unsigned u = 0; u < g.units; ++u) {
+    Value* v = nullptr;
+    if (variance.unit()) {
+      Value* address = unit_address(g, pointer, offset, u);
+      v = g.mask != nullptr ? b_.CreateMaskedLoad(type, address, align, g.mask,
+                                                  llvm::Constant::getNullValue(type))
+                            : static_cast<Value*>(b_.CreateAlignedLoad(type, address, align));
+    } else {
+      PK_CHECK(g.mask == nullptr, "only unit strides are masked");
+      llvm::Type* element = memory_type(b_, f_.ops_, t);
+      v = llvm::PoisonValue::get(type);
+      for (unsigned lane = 0; lane < g.lanes; ++lane) {
+        Value* one = b_.CreateAlignedLoad(element, lanes[u * g.lanes + lane], align);
+        v = g.lanes == 1 ? one : b_.CreateInsertElement(v, one, uint64_t{lane});
+      }
+    }
+    units.push_back(is_bool(t) ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(type)) : v);
+  }
+  return units;
+}
+
+void RowEmitter::store(const Group& g, const ir::Op& op) {
+  const ValueId pointer = op.operands[1], offset = op.operands[2];
+  const DType t = pointee(pointer);
+  llvm::Align align(1);
+  const Variance& variance = analysis_.of(offset);
+  Units values = operand(g, op.operands[0]);
+  if (is_bool(t))
+    for (Value*& v : values) v = b_.CreateZExt(v, memory_type(b_, f_.ops_, t, g.lanes));
+  if (variance.kind == Variation::uniform) {
+    // Points run in any order: the first one of the group is as good as any, and always active.
+    Value* v = g.lanes == 1 ? values[0] : b_.CreateExtractElement(values[0], uint64_t{0});
+    b_.CreateAlignedStore(v, f_.address(b_, pointer, f_.scalar(offset)), align);
+    return;
+  }
+  const std::vector<Value*> lanes =
+      variance.unit() ? std::vector<Value*>{} : addresses(g, pointer, offset);
+  const bool stream = g.nontemporal && is_nontemporal(op);
+  if (stream) align = llvm::Align(std::min(kLine, g.lanes * size_of(t)));
+  for (unsigned u = 0; u < g.units; ++u) {
+    if (variance.unit()) {
+      Value* address = unit_address(g, pointer, offset, u);
+      if (g.mask != nullptr) {
+        b_.CreateMaskedStore(values[u], address, align, g.mask);
+      } else {
+        llvm::StoreInst* s = b_.CreateAlignedStore(values[u], address, align);
+        if (stream)
+          s->setMetadata(
+              "nontemporal",
+              llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+      }
+    } else {
+      PK_CHECK(g.mask == nullptr, "only unit strides are masked");
+      for (unsigned lane = 0; lane < g.lanes; ++lane) {
+        Value* one = g.lanes == 1 ? values[u] : b_.CreateExtractElement(values[u], uint64_t{lane});
+        b_.CreateAlignedStore(one, lanes[u * g.lanes + lane], align);
+      }
+    }
+  }
+}
+
+}  // namespace picokernel::backend::cpu

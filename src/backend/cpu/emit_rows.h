@@ -1,0 +1,83 @@
+// Vector code: the innermost loop of a parallel op whose body is straight-line code.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include <llvm/ADT/SmallVector.h>
+
+#include "backend/cpu/emit_function.h"
+
+namespace picokernel::backend::cpu {
+
+// A row is emitted as
+//   uniform values, starts and steps of affine ones
+//   [nontemporal, where the stores can be aligned: elements up to the alignment, then the main loop
+//   storing past the caches] main loop: `units` vectors of `lanes` elements the rest: masked
+//   vectors, or a loop of single vectors and one of scalars
+// The same body is emitted for each, at other numbers of lanes and units.
+class RowEmitter {
+ public:
+  using Value = llvm::Value;
+
+  RowEmitter(FunctionEmitter& f, ir::ParallelView loop, const BodyAnalysis& analysis)
+      : f_(f),
+        b_(f.b_),
+        before_(f.out_.getContext()),
+        loop_(loop),
+        analysis_(analysis),
+        values_(f.m_.values.size()),
+        affine_(f.m_.values.size()) {}
+
+  void emit(Value* lo, Value* hi);
+
+ private:
+  // A value in the group being emitted: one llvm value per unit.
+  using Units = llvm::SmallVector<Value*, 4>;
+  struct Affine {
+    Value *start = nullptr, *step = nullptr;  // value at index 0; change per index
+  };
+  // The points of one turn of a loop.
+  struct Group {
+    Value* index;  // of the first point
+    unsigned lanes, units;
+    Value* mask = nullptr;  // of the active lanes; null: all
+    bool nontemporal = false;
+  };
+
+  void prologue();
+  void affine(const ir::Op& op);
+  Affine affine_of(ir::ValueId v);
+
+  /// Elements from lo that bring all stores to 64 bytes, and whether that is possible.
+  std::pair<Value*, Value*> alignment(Value* lo, Value* hi);
+  void rest(Value* lo, Value* hi);
+  Value* main_loop(Value* lo, Value* hi, bool nontemporal);
+  Value* mask(Value* active);
+
+  void group(const Group& g);
+  Units operand(const Group& g, ir::ValueId v);
+  Units load(const Group& g, const ir::Op& op);
+  void store(const Group& g, const ir::Op& op);
+  Value* unit_address(const Group& g, ir::ValueId pointer, ir::ValueId offset, unsigned unit);
+  /// Where each point of the group accesses memory, units outermost.
+  std::vector<Value*> addresses(const Group& g, ir::ValueId pointer, ir::ValueId offset);
+  bool is_nontemporal(const ir::Op& op) const;
+
+  Value* splat(Value* scalar, unsigned lanes);
+  Value* base(ir::ValueId pointer, ir::ValueId offset);
+  DType pointee(ir::ValueId pointer) const { return f_.m_.type(pointer).dtype; }
+  const ir::Block& body() const { return f_.m_.blocks[loop_.body()]; }
+
+  FunctionEmitter& f_;
+  llvm::IRBuilder<>& b_;
+  llvm::IRBuilder<> before_;  // in front of the row's loops
+  const ir::ParallelView loop_;
+  const BodyAnalysis& analysis_;
+  std::vector<Units> values_;   // by value, of the group being emitted
+  std::vector<Affine> affine_;  // by value
+  std::map<std::pair<Value*, unsigned>, Value*> splats_;
+  std::map<std::pair<ir::ValueId, ir::ValueId>, Value*> bases_;
+};
+
+}  // namespace picokernel::backend::cpu

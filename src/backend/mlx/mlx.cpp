@@ -1,0 +1,392 @@
+// Printing MLX source. Arrays are immutable values there; scratch is a Python variable that is
+// rebound.
+#include "backend/mlx/mlx.h"
+
+#include <algorithm>
+#include <map>
+
+#include "backend/py_like/literals.h"
+#include "backend/py_like/printer.h"
+#include "passes/common/passes.h"
+#include "passes/graph/storage.h"
+#include "passes/legalize/passes.h"
+#include "support/check.h"
+
+namespace picokernel::backend {
+namespace {
+
+using namespace ir;
+using py_like::literal;
+
+// "mx.add"; empty for ops that MLX lacks or that are printed in a form of their own.
+std::string_view mlx_function(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::add:
+      return "mx.add";
+    case Opcode::sub:
+      return "mx.subtract";
+    case Opcode::mul:
+      return "mx.multiply";
+    case Opcode::div:
+      return "mx.divide";
+    case Opcode::floordiv:
+      return "mx.floor_divide";  // integers; floats are expanded
+    case Opcode::mod:
+      return "mx.remainder";  // integers, and floats that are not negative
+    case Opcode::pow:
+      return "mx.power";
+    case Opcode::neg:
+      return "mx.negative";
+    case Opcode::abs:
+      return "mx.abs";
+    case Opcode::minimum:
+      return "mx.minimum";
+    case Opcode::maximum:
+      return "mx.maximum";
+    case Opcode::floor:
+      return "mx.floor";
+    case Opcode::ceil:
+      return "mx.ceil";
+    case Opcode::trunc:
+      return "mx.trunc";
+    case Opcode::rint:
+      return "mx.round";
+    case Opcode::sqrt:
+      return "mx.sqrt";
+    case Opcode::exp:
+      return "mx.exp";
+    case Opcode::log:
+      return "mx.log";
+    case Opcode::sin:
+      return "mx.sin";
+    case Opcode::cos:
+      return "mx.cos";
+    case Opcode::tanh:
+      return "mx.tanh";
+    case Opcode::eq:
+      return "mx.equal";
+    case Opcode::ne:
+      return "mx.not_equal";
+    case Opcode::lt:
+      return "mx.less";
+    case Opcode::le:
+      return "mx.less_equal";
+    case Opcode::gt:
+      return "mx.greater";
+    case Opcode::ge:
+      return "mx.greater_equal";
+    case Opcode::isnan:
+      return "mx.isnan";
+    case Opcode::isinf:
+      return "mx.isinf";
+    case Opcode::isfinite:
+      return "mx.isfinite";
+    case Opcode::and_:
+      return "mx.bitwise_and";
+    case Opcode::or_:
+      return "mx.bitwise_or";
+    case Opcode::xor_:
+      return "mx.bitwise_xor";
+    case Opcode::not_:
+      return "mx.bitwise_invert";
+    case Opcode::shl:
+      return "mx.left_shift";
+    case Opcode::shr:
+      return "mx.right_shift";
+    case Opcode::select:
+      return "mx.where";
+    // Expanded, or refused.
+    case Opcode::fmin:
+    case Opcode::fmax:
+    case Opcode::copysign:
+    case Opcode::fma:
+      return {};
+    // Printed in a form of their own.
+    case Opcode::constant:
+    case Opcode::size:
+    case Opcode::cast:
+    case Opcode::signbit:
+    case Opcode::view:
+    case Opcode::scratch:
+    case Opcode::read:
+    case Opcode::write:
+      return {};
+    // Of kernels, or without meaning in Python.
+    case Opcode::load:
+    case Opcode::store:
+    case Opcode::alloc:
+    case Opcode::parallel:
+    case Opcode::for_:
+    case Opcode::while_:
+    case Opcode::if_:
+    case Opcode::yield:
+    case Opcode::return_:
+      return {};
+  }
+  PK_UNREACHABLE();
+}
+
+class MlxPrinter : public py_like::Printer {
+ public:
+  explicit MlxPrinter(const Module& m)
+      : Printer(m, {.module = "mx", .op_category = "op_lazy", .host_elements = false}) {
+    walk(m, [&](OpId id) {
+      for (const ValueId v : m.ops[id].operands) ++uses_[v];
+      position_[id] = position_.size();
+      if (m.ops[id].opcode == Opcode::write && is_view(m.ops[id].operands[0]))
+        last_part_written_[passes::root_of(m, m.ops[id].operands[0])] = position_[id];
+    });
+  }
+
+ private:
+  bool is_view(ValueId ref) const {
+    return m().def(ref) != nullptr && m().def(ref)->opcode == Opcode::view;
+  }
+  std::string fresh() { return names().temporary('v'); }
+  void lazy(ValueId v, const std::string& value, OpId id) {
+    set_text(v, fresh());
+    line("op_lazy", text(v) + " = " + value, id);
+  }
+
+  // Scratch: a variable, bound at its first write.
+
+  void scratch(OpId) override {}
+
+  std::string part(ValueId ref) {
+    const Op& view = *m().def(ref);
+    const ValueId source = view.operands[0];
+    const std::string base = is_view(source) ? part(source) : variable(source, m().values[ref].op);
+    py_like::ViewText v = view_text(sizes(), m(), m().maps[view.map()], m().type(source));
+    v.scalar = false;  // an index of numbers alone gives an array of rank 0 here
+    return view_of(base, v, "mx");
+  }
+  const std::string& variable(ValueId scratch, OpId id) {
+    if (text(scratch).empty()) {  // the content is undefined
+      const Type& type = m().type(scratch);
+      lazy(scratch, "mx.zeros(" + shape(type) + ", " + dtype(type.dtype) + ")", id);
+    }
+    return text(scratch);
+  }
+  // Storing to a part changes the Python object, which other names may share.
+  bool part_written_after(ValueId scratch, OpId id) const {
+    const auto last = last_part_written_.find(scratch);
+    return last != last_part_written_.end() && last->second > position_.at(id);
+  }
+
+  // Its name may be the variable's own.
+  bool is_read_of_scratch(ValueId v) const {
+    const Op* def = m().def(v);
+    return def != nullptr && def->opcode == Opcode::read && m().def(def->operands[0]) != nullptr;
+  }
+
+  void read(OpId id) override {
+    const ValueId ref = op(id).operands[0], v = op(id).results[0];
+    if (m().def(ref) == nullptr) {
+      PK_CHECK(outputs_.empty(),
+               "a parameter is read after one was written: isolate_params has not run");
+      // MLX makes float32 of float64 unless told not to.
+      const bool wide = m().type(ref).dtype == DType::f64;
+      set_text(v, fresh());
+      line("h2d", text(v) + " = mx.array(" + text(ref) + (wide ? ", dtype=mx.float64)" : ")"), id);
+    } else if (is_view(ref)) {
+      lazy(v, part(ref), id);
+    } else if (part_written_after(ref, id)) {
+      lazy(v, variable(ref, id) + "[...]", id);
+    } else {
+      set_text(v, variable(ref, id));
+    }
+  }
+
+  void write(OpId id) override {
+    const ValueId ref = op(id).operands[0], v = op(id).operands[1];
+    if (m().def(ref) == nullptr) {
+      outputs_.push_back(id);
+    } else if (is_view(ref)) {
+      const std::string value = operand(v, false);
+      line("op_lazy", part(ref) + " = " + value, id);
+    } else {
+      const std::string value = operand(v, true);
+      const Type& type = m().type(ref);
+      if (m().type(v).shape != type.shape)
+        lazy(ref, "mx.broadcast_to(" + value + ", " + shape(type) + ")", id);
+      else if (part_written_after(ref, id) && (uses_[v] > 1 || is_read_of_scratch(v)))
+        lazy(ref, value + "[...]", id);
+      else
+        set_text(ref, value);
+    }
+  }
+
+  // Operations
+
+  // A number of the host as an array of its type.
+  std::string number(ValueId v) {
+    const DType t = m().type(v).dtype;
+    if (is_literal(v)) {
+      const Scalar s = m().def(v)->scalar();
+      // A Python int of that size is a C++ exception in MLX.
+      if (t == DType::u64 && s.as<int64_t>() < 0)
+        return "mx.array(np.uint64(" + literal(s, "mx") + "))";
+      return "mx.array(" + literal(s, "mx") + ", dtype=" + dtype(t) + ")";
+    }
+    std::string& name = numbers_[v];
+    if (name.empty()) {
+      const auto direct = casts_.find(v);
+      const bool cast = direct != casts_.end();
+      name = fresh();
+      line("op_lazy",
+           name + " = mx.array(" + text(cast ? op(direct->second).operands[0] : v) +
+               ", dtype=" + dtype(t) + ")",
+           cast ? direct->second : m().values[v].op);
+    }
+    return name;
+  }
+  // An operand; `typed`: no array stands beside it that would give a literal its type.
+  std::string operand(ValueId v, bool typed) {
+    if (!on_host(v)) return text(v);
+    const bool large =
+        is_literal(v) && m().type(v).dtype == DType::u64 && m().def(v)->scalar().as<int64_t>() < 0;
+    return is_literal(v) && !typed && !large ? text(v) : number(v);
+  }
+
+  void compute(OpId id) override {
+    const Op& o = op(id);
+    const ValueId v = o.results[0], x = o.operands[0];
+    const DType t = m().type(x).dtype;
+    if (o.opcode == Opcode::cast)
+      return lazy(v, text(x) + ".astype(" + dtype(m().type(v).dtype) + ")", id);
+    if (o.opcode == Opcode::signbit) {
+      const std::string bits = fresh();
+      line("op_lazy",
+           bits + " = " + text(x) + ".view(" + dtype(t == DType::f64 ? DType::i64 : DType::i32) +
+               ")",
+           id);
+      return lazy(v, "mx.less(" + bits + ", 0)", id);
+    }
+    const std::string_view function = mlx_function(o.opcode);
+    PK_CHECK(!function.empty(), info(o.opcode).name);
+    const size_t first =
+        o.opcode == Opcode::select ? 1 : 0;  // the condition says nothing about the type
+    const bool beside_array =
+        std::any_of(o.operands.begin() + static_cast<ptrdiff_t>(first), o.operands.end(),
+                    [&](ValueId operand) { return !on_host(operand); });
+    std::vector<std::string> operands;
+    for (size_t i = 0; i < o.operands.size(); ++i)
+      operands.push_back(operand(o.operands[i], i < first || !beside_array));
+    std::string call(function);
+    for (size_t i = 0; i < operands.size(); ++i) call += (i ? ", " : "(") + operands[i];
+    lazy(v, call + ")", id);
+  }
+
+  // A cast that only arrays use is left to mx.array, where that converts as we do: integers wrap,
+  // float64 rounds once.
+  void compute_host(OpId id) override {
+    const Op& o = op(id);
+    const ValueId v = o.results[0];
+    if (o.opcode == Opcode::cast && !is_literal(o.operands[0])) {
+      const DType from = m().type(o.operands[0]).dtype, to = m().type(v).dtype;
+      const bool same =
+          is_bool(from) || (is_integer(from) && is_integer(to)) || (is_float(from) && is_float(to));
+      bool arrays_only = true;
+      walk(m(), [&](OpId user) {
+        const Op& u = op(user);
+        if (std::ranges::find(u.operands, v) != u.operands.end())
+          arrays_only = arrays_only && info(u.opcode).elementwise() && !on_host(u.results[0]);
+      });
+      if (same && arrays_only) {
+        casts_[v] = id;
+        return;
+      }
+    }
+    Printer::compute_host(id);
+  }
+
+  void finish() override {
+    std::vector<std::string> results;
+    for (const OpId id : outputs_) {
+      const ValueId v = op(id).operands[1];
+      if (!on_host(v) && std::ranges::find(results, text(v)) == results.end())
+        results.push_back(text(v));
+    }
+    std::string list;
+    for (const std::string& r : results) list += (list.empty() ? "" : ", ") + r;
+    if (!list.empty()) line("sync", "mx.eval(" + list + ")");
+    for (const OpId id : outputs_) {
+      const ValueId v = op(id).operands[1];
+      const std::string value = on_host(v) ? typed_host(v) : "np.asarray(" + text(v) + ")";
+      line("d2h", text(op(id).operands[0]) + "[...] = " + value, id);
+    }
+  }
+
+  std::map<ValueId, size_t> uses_;
+  std::map<OpId, size_t> position_;
+  std::map<ValueId, size_t>
+      last_part_written_;                   // by scratch: position of the last write through a view
+  std::map<ValueId, std::string> numbers_;  // numbers of the host that have become arrays
+  std::map<ValueId, OpId> casts_;           // casts that mx.array does
+  std::vector<OpId> outputs_;               // writes to parameters
+};
+
+std::vector<Diagnostic> check(const Module& m) {
+  std::vector<Diagnostic> found;
+  const std::vector<bool> host = py_like::host_values(m, false);
+  const std::vector<std::string> names(m.params().size());  // only the form of views matters here
+  py_like::Sizes sizes(m, names);
+  walk(m, [&](OpId id) {
+    const Op& op = m.ops[id];
+    const auto refuse = [&](std::string message, std::vector<std::string> notes) {
+      found.push_back(
+          {.location = m.location(op), .message = std::move(message), .notes = std::move(notes)});
+    };
+    if (op.opcode == Opcode::fma)
+      refuse("MLX has no fused multiply-add of " +
+                 std::string(numpy_name(m.type(op.results[0]).dtype)),
+             {"x * y + z rounds twice; for one rounding use backend=\"cpu\""});
+    const bool single =
+        op.opcode == Opcode::exp || op.opcode == Opcode::sin || op.opcode == Opcode::cos;
+    if (single && m.type(op.results[0]).dtype == DType::f64 && !host[op.results[0].value])
+      refuse(std::string(info(op.opcode).name) + " of float64 is computed in float32 by MLX",
+             {"float32 arrays are fine here", "use backend=\"cpu\" or float32"});
+    if (op.opcode != Opcode::write) return;
+    const Op* view = m.def(op.operands[0]);
+    if (view == nullptr || view->opcode != Opcode::view) return;
+    const Op* source = m.def(view->operands[0]);
+    const bool nested = source != nullptr && source->opcode == Opcode::view;
+    if (nested || !view_text(sizes, m, m.maps[view->map()], m.type(view->operands[0])).one_index)
+      refuse("MLX stores through slices only, not through transposed, repeated or nested views",
+             {"store to a slice of the array itself, or use backend=\"cpu\""});
+  });
+  return found;
+}
+
+constexpr passes::Pass kLegalize[] = {
+    {"expand_float_to_int", passes::expand_float_to_int,
+     "MLX leaves casts open that are out of range"},
+    {"expand_int_pow", passes::expand_int_pow, "MLX gives 0 for negative exponents"},
+    {"expand_int_division", passes::expand_int_division,
+     "MIN // -1 kills the process, x % 0 gives x"},
+    {"expand_float_division", passes::expand_float_division,
+     "MLX rounds the quotient before its floor"},
+    {"expand_copysign", passes::expand_copysign, "MLX has none"},
+    {"expand_fmin_fmax", passes::expand_fmin_fmax, "MLX has none"},
+    {"expand_shifts", passes::expand_shifts, "MLX takes counts modulo the width"},
+    {"fold", passes::fold, "what the expansions made of constants"},
+    {"cse", passes::cse, "what they made twice"},
+    {"dce", passes::dce, "what they left over"},
+    // Last: the printer relies on its form.
+    {"isolate_params", passes::isolate_params, "copies in come first, copies out last"},
+};
+
+}  // namespace
+
+const Backend mlx_backend = {
+    .name = "mlx",
+    .summary = "MLX source: lazy operations, NumPy arrays in and out",
+    .level = Level::graph,
+    .legalize = kLegalize,
+    .check = check,
+    .emit = [](const Module& m) { return MlxPrinter(m).print(); },
+    .open = nullptr,
+    .why_not_live = [] { return std::string(); },
+};
+
+}  // namespace picokernel::backend

@@ -1,0 +1,269 @@
+// Printing what all dialects print alike.
+#include "backend/py_like/printer.h"
+
+#include <algorithm>
+
+#include "backend/py_like/literals.h"
+#include "support/check.h"
+
+namespace picokernel::backend::py_like {
+
+using namespace ir;
+
+std::vector<bool> host_values(const Module& m, bool host_elements) {
+  std::vector<bool> host(m.values.size());
+  for (const ValueId v : m.params()) host[v.value] = m.type(v).is_scalar();
+  walk(m, [&](OpId id) {
+    const Op& op = m.ops[id];
+    bool on_host = op.opcode == Opcode::constant || op.opcode == Opcode::size;
+    if (op.opcode == Opcode::read) on_host = host_elements && m.type(op.results[0]).is_scalar();
+    if (info(op.opcode).elementwise() && !on_host)
+      on_host = std::ranges::all_of(op.operands, [&](ValueId v) { return host[v.value]; });
+    for (const ValueId v : op.results) host[v.value] = on_host;
+  });
+  return host;
+}
+
+std::string_view numpy_function(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::add:
+      return "np.add";
+    case Opcode::sub:
+      return "np.subtract";
+    case Opcode::mul:
+      return "np.multiply";
+    case Opcode::div:
+      return "np.divide";
+    case Opcode::floordiv:
+      return "np.floor_divide";
+    case Opcode::mod:
+      return "np.remainder";
+    case Opcode::pow:
+      return "np.power";
+    case Opcode::neg:
+      return "np.negative";
+    case Opcode::abs:
+      return "np.absolute";
+    case Opcode::minimum:
+      return "np.minimum";
+    case Opcode::maximum:
+      return "np.maximum";
+    case Opcode::fmin:
+      return "np.fmin";
+    case Opcode::fmax:
+      return "np.fmax";
+    case Opcode::copysign:
+      return "np.copysign";
+    case Opcode::floor:
+      return "np.floor";
+    case Opcode::ceil:
+      return "np.ceil";
+    case Opcode::trunc:
+      return "np.trunc";
+    case Opcode::rint:
+      return "np.rint";
+    case Opcode::sqrt:
+      return "np.sqrt";
+    case Opcode::exp:
+      return "np.exp";
+    case Opcode::log:
+      return "np.log";
+    case Opcode::sin:
+      return "np.sin";
+    case Opcode::cos:
+      return "np.cos";
+    case Opcode::tanh:
+      return "np.tanh";
+    case Opcode::eq:
+      return "np.equal";
+    case Opcode::ne:
+      return "np.not_equal";
+    case Opcode::lt:
+      return "np.less";
+    case Opcode::le:
+      return "np.less_equal";
+    case Opcode::gt:
+      return "np.greater";
+    case Opcode::ge:
+      return "np.greater_equal";
+    case Opcode::isnan:
+      return "np.isnan";
+    case Opcode::isinf:
+      return "np.isinf";
+    case Opcode::isfinite:
+      return "np.isfinite";
+    case Opcode::signbit:
+      return "np.signbit";
+    case Opcode::and_:
+      return "np.bitwise_and";
+    case Opcode::or_:
+      return "np.bitwise_or";
+    case Opcode::xor_:
+      return "np.bitwise_xor";
+    case Opcode::not_:
+      return "np.invert";
+    case Opcode::shl:
+      return "np.left_shift";
+    case Opcode::shr:
+      return "np.right_shift";
+    // NumPy rounds a product before it adds.
+    case Opcode::fma:
+      return {};
+    // Printed in a form of their own.
+    case Opcode::constant:
+    case Opcode::size:
+    case Opcode::cast:
+    case Opcode::select:
+    case Opcode::view:
+    case Opcode::scratch:
+    case Opcode::read:
+    case Opcode::write:
+      return {};
+    // Of kernels, or without meaning in Python.
+    case Opcode::load:
+    case Opcode::store:
+    case Opcode::alloc:
+    case Opcode::parallel:
+    case Opcode::for_:
+    case Opcode::while_:
+    case Opcode::if_:
+    case Opcode::yield:
+    case Opcode::return_:
+      return {};
+  }
+  PK_UNREACHABLE();
+}
+
+Printer::Printer(const Module& m, Dialect dialect)
+    : m_(m),
+      dialect_(dialect),
+      params_(name_params()),
+      sizes_(m, params_),
+      host_(host_values(m, dialect.host_elements)),
+      texts_(m.values.size()) {
+  for (size_t i = 0; i < params_.size(); ++i) set_text(m.params()[i], params_[i]);
+}
+
+std::vector<std::string> Printer::name_params() {
+  for (const std::string_view name : {"np", "mx", "scratch", "min", "max"}) names_.reserve(name);
+  std::vector<std::string> params;
+  for (const ValueId v : m_.params()) {
+    const std::string& name = m_.values[v].name;
+    params.push_back(names_.unique(name.empty() ? "p" + std::to_string(params.size()) : name));
+  }
+  return params;
+}
+
+void Printer::line(std::string_view category, const std::string& text, OpId op) {
+  artifact_.code += "    " + text + "\n";
+  artifact_.operations.push_back({.category = category, .line = ++lines_, .op = op});
+}
+
+Artifact Printer::print() {
+  Names globals;
+  for (const std::string_view name : {"np", "mx", "scratch", "min", "max"}) globals.reserve(name);
+  artifact_.entry = globals.unique(m_.name);
+  artifact_.code = "def " + artifact_.entry + "(";
+  for (size_t i = 0; i < params_.size(); ++i) artifact_.code += (i ? ", " : "") + params_[i];
+  artifact_.code += "):\n";
+  lines_ = 1;
+  for (const OpId id : m_.blocks[Module::body()].ops) print_op(id);
+  finish();
+  if (artifact_.operations.empty()) artifact_.code += "    pass\n";
+  return std::move(artifact_);
+}
+
+void Printer::print_op(OpId id) {
+  const Op& op = m_.ops[id];
+  if (op.opcode == Opcode::constant) {
+    set_text(op.results[0], literal(op.scalar(), dialect_.module));
+  } else if (op.opcode == Opcode::size) {
+    set_text(op.results[0], names_.temporary('s'));
+    line(dialect_.op_category, text(op.results[0]) + " = " + sizes_.text(op.size()), id);
+  } else if (op.opcode == Opcode::scratch) {
+    scratch(id);
+  } else if (op.opcode == Opcode::read) {
+    read(id);
+  } else if (op.opcode == Opcode::write) {
+    write(id);
+  } else if (info(op.opcode).elementwise()) {
+    if (on_host(op.results[0]))
+      compute_host(id);
+    else
+      compute(id);
+  } else {
+    PK_CHECK(op.opcode == Opcode::view || (op.opcode == Opcode::return_ && op.operands.empty()),
+             info(op.opcode).name);
+  }
+}
+
+bool Printer::is_literal(ValueId v) const {
+  return m_.def(v) != nullptr && m_.def(v)->opcode == Opcode::constant;
+}
+
+std::string Printer::typed_host(ValueId v) const {
+  if (!is_literal(v)) return text(v);
+  return "np." + std::string(dtype_name(m_.type(v).dtype)) + "(" +
+         literal(m_.def(v)->scalar(), "np") + ")";
+}
+
+// Either choice has the NumPy type: whoever takes the result need not ask.
+std::string Printer::chosen(ValueId v) const {
+  const bool may_be_python = m_.def(v) == nullptr || m_.def(v)->opcode == Opcode::size;
+  return may_be_python ? "np." + std::string(dtype_name(m_.type(v).dtype)) + "(" + text(v) + ")"
+                       : typed_host(v);
+}
+
+bool Printer::wraps(const Op& cast) const {
+  const ValueId v = cast.operands[0];
+  const DType to = m_.type(cast.results[0]).dtype;
+  if (m_.type(v).dtype != DType::i64 || !is_integer(to) || to == DType::i64) return false;
+  const Op* def = m_.def(v);
+  if (def != nullptr) return def->opcode == Opcode::size;
+  const auto param = static_cast<uint32_t>(std::ranges::find(m_.params(), v) - m_.params().begin());
+  return std::ranges::find(m_.range_checks, RangeCheck{param, to}) == m_.range_checks.end();
+}
+
+void Printer::compute_host(OpId id) {
+  const Op& op = m_.ops[id];
+  std::string value;
+  if (op.opcode == Opcode::cast) {
+    const std::string type = "np." + std::string(dtype_name(m_.type(op.results[0]).dtype));
+    if (wraps(op))
+      value = "np.int64(" + text(op.operands[0]) + ").astype(" + type + ")";
+    else
+      value = type + "(" + text(op.operands[0]) + ")";
+  } else if (op.opcode == Opcode::select) {
+    value =
+        chosen(op.operands[1]) + " if " + text(op.operands[0]) + " else " + chosen(op.operands[2]);
+  } else {
+    const std::string_view function = numpy_function(op.opcode);
+    PK_CHECK(!function.empty(), info(op.opcode).name);
+    // One operand with a type is enough: literals beside it are weak.
+    const bool typed = std::ranges::any_of(op.operands, [&](ValueId v) { return !is_literal(v); });
+    value = std::string(function) + "(";
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      const ValueId v = op.operands[i];
+      value += (i ? ", " : "") +
+               (typed && is_literal(v) ? literal(m_.def(v)->scalar(), "np") : typed_host(v));
+    }
+    value += ")";
+  }
+  set_text(op.results[0], names_.temporary('s'));
+  line(dialect_.op_category, text(op.results[0]) + " = " + value, id);
+}
+
+std::string Printer::shape(const Type& type) const {
+  // Outputs first: they come last.
+  for (size_t i = params_.size(); i-- > 0;) {
+    const Type& t = m_.type(m_.params()[i]);
+    if (t.kind == TypeKind::ref && t.shape == type.shape) return params_[i] + ".shape";
+  }
+  return sizes_.shape(type.shape);
+}
+
+std::string Printer::dtype(DType t) const {
+  return std::string(dialect_.module) + "." + std::string(dtype_name(t));
+}
+
+}  // namespace picokernel::backend::py_like

@@ -1,0 +1,37 @@
+// The reference backend.
+#include "backend/ref/ref.h"
+
+#include "backend/ref/interpreter.h"
+#include "ir/text.h"
+
+namespace picokernel::backend {
+namespace {
+
+class Interpreted : public runtime::Executable {
+ public:
+  explicit Interpreted(ir::Module m) : module_(std::move(m)) {}
+  void launch(const uint64_t* params) override { run_kernel(module_, {params, module_.params().size()}); }
+
+ private:
+  const ir::Module module_;
+};
+
+std::vector<Diagnostic> check(const ir::Module&) { return {}; }
+Artifact emit(const ir::Module& m) { return {.code = ir::print(m), .entry = m.name}; }
+std::unique_ptr<runtime::Executable> open(const Artifact&, const ir::Module& m) { return std::make_unique<Interpreted>(m); }
+std::string why_not_live() { return {}; }
+
+}  // namespace
+
+const Backend ref_backend{
+    .name = "ref",
+    .summary = "the reference interpreter",
+    .level = ir::Level::kernel,
+    .legalize = {},
+    .check = check,
+    .emit = emit,
+    .open = open,
+    .why_not_live = why_not_live,
+};
+
+}  // namespace picokernel::backend
