@@ -1,0 +1,209 @@
+// Traced values: what a kernel's parameters are while it is traced. Operators and functions build
+// the kernel; nothing is computed. Types and results follow NumPy 2 (NEP 50): C++ numbers are weak,
+// as Python's are, so `x * 2.0` keeps the type of a float array x.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <variant>
+#include <version>
+
+#ifdef __cpp_lib_source_location
+#include <source_location>
+#endif
+
+#include <picokernel/diagnostic.h>
+#include <picokernel/dtype.h>
+
+namespace picokernel {
+
+#ifdef __cpp_lib_source_location
+using SourceLocation = std::source_location;
+#else
+// What compilers without std::source_location know.
+class SourceLocation {
+ public:
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
+                                          uint32_t line = __builtin_LINE()) noexcept {
+    SourceLocation here;
+    here.file_ = file;
+    here.line_ = line;
+    return here;
+  }
+  constexpr const char* file_name() const noexcept { return file_; }
+  constexpr uint32_t line() const noexcept { return line_; }
+  constexpr uint32_t column() const noexcept { return 1; }
+
+ private:
+  const char* file_ = "";
+  uint32_t line_ = 0;
+};
+#endif
+
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
+
+namespace detail {
+struct ExprAccess;
+template <class>
+inline constexpr bool kNever = false;
+}  // namespace detail
+
+/// A value of the kernel being traced, or a C++ number in its code. Cheap to copy; of use only
+/// inside the function given to pk::kernel, while that runs.
+class PK_API Expr {
+ public:
+  template <Number T>
+  Expr(T number) : weak_(true), kind_(Kind::literal) {
+    if constexpr (std::is_same_v<T, bool>)
+      literal_ = number;
+    else if constexpr (std::is_floating_point_v<T>)
+      literal_ = static_cast<double>(number);
+    else if constexpr (std::is_signed_v<T>)
+      literal_ = static_cast<int64_t>(number);
+    else
+      literal_ = static_cast<uint64_t>(number);
+  }
+
+  DType dtype() const;  // numbers: bool, int64 or float64
+  size_t rank() const;  // of the array; 0 for scalars
+  /// The size of a dimension, an integer known at run time. Throws CompileError if there is none.
+  Expr size(size_t dimension, SourceLocation where = SourceLocation::current()) const;
+  /// Converts as NumPy's astype does: floats to integers truncate and saturate, integers wrap.
+  Expr astype(DType dtype, SourceLocation where = SourceLocation::current()) const;
+  template <class T>
+  Expr astype(SourceLocation where = SourceLocation::current()) const {
+    return astype(dtype_of<T>, where);
+  }
+
+  template <class T>
+    requires std::same_as<T, bool>
+  explicit operator T() const {
+    static_assert(detail::kNever<T>,
+                  "a traced value has no truth yet: instead of if, ?:, !, && and || write "
+                  "pk::where(condition, a, b), ~a, a & b and a | b");
+    return false;
+  }
+
+ private:
+  friend struct detail::ExprAccess;
+  enum class Kind : uint8_t { value, ref, literal };
+
+  Expr() = default;
+
+  std::variant<bool, int64_t, uint64_t, double> literal_ = false;
+  uint64_t trace_ = 0;  // the trace that it belongs to
+  uint32_t id_ = 0;
+  bool weak_ = false;
+  Kind kind_ = Kind::value;
+};
+
+class Out;
+
+/// An operand and the place in the source where it is used: made by conversion, never by name.
+struct Operand {
+  Expr value;
+  SourceLocation where;
+
+  template <Number T>
+  Operand(T number, SourceLocation at = SourceLocation::current()) : value(number), where(at) {}
+  Operand(const Expr& expr, SourceLocation at = SourceLocation::current())
+      : value(expr), where(at) {}
+  Operand(const Out& out, SourceLocation at = SourceLocation::current());
+};
+
+/// An array that the kernel writes: a parameter of this type takes pk::out(...) in a call.
+/// Assignments store: the value is broadcast to the array and cast to its dtype.
+class PK_API Out {
+ public:
+  void store(Operand value);
+  Out& operator=(Operand value) {
+    store(value);
+    return *this;
+  }
+  Out& operator=(const Out& value) {
+    store(value);
+    return *this;
+  }
+  Out(const Out&) = default;
+  /// What the array holds at this point of the kernel.
+  operator const Expr&() const { return array_; }
+  const Expr& value() const { return array_; }
+
+ private:
+  friend struct detail::ExprAccess;
+  explicit Out(const Expr& array) : array_(array) {}
+  Expr array_;
+};
+
+inline Operand::Operand(const Out& out, SourceLocation at) : value(out.value()), where(at) {}
+
+namespace detail {
+/// NumPy's ufunc of that name. Throws CompileError or LaunchError at the place of the operands.
+PK_API Expr apply(const char* ufunc, std::initializer_list<Operand> operands);
+}  // namespace detail
+
+// X(operator, NumPy's name). / is NumPy's true division, of integers too; % has the divisor's sign.
+#define PK_BINARY_OPERATORS(X)                                                           \
+  X(+, add)                                                                              \
+  X(-, subtract)                                                                         \
+  X(*, multiply)                                                                         \
+  X(/, true_divide) X(%, remainder) X(&, bitwise_and) X(|, bitwise_or) X(^, bitwise_xor) \
+      X(<<, left_shift) X(>>, right_shift)
+#define PK_COMPARISONS(X) \
+  X(==, equal) X(!=, not_equal) X(<, less) X(<=, less_equal) X(>, greater) X(>=, greater_equal)
+#define PK_UNARY_FUNCTIONS(X)                                                                     \
+  X(abs)                                                                                          \
+  X(absolute)                                                                                     \
+  X(negative)                                                                                     \
+  X(positive) X(sign) X(square) X(reciprocal) X(sqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(fabs) \
+      X(rint) X(floor) X(ceil) X(trunc) X(degrees) X(radians) X(isnan) X(isinf) X(isfinite)       \
+          X(signbit) X(logical_not)
+#define PK_BINARY_FUNCTIONS(X)                                                                  \
+  X(floor_divide)                                                                               \
+  X(true_divide)                                                                                \
+  X(remainder)                                                                                  \
+  X(power) X(pow) X(float_power) X(heaviside) X(minimum) X(maximum) X(fmin) X(fmax) X(copysign) \
+      X(logical_and) X(logical_or) X(logical_xor)
+
+#define PK_DEFINE(op, name) \
+  inline Expr operator op(Operand a, Operand b) { return detail::apply(#name, {a, b}); }
+PK_BINARY_OPERATORS(PK_DEFINE)
+PK_COMPARISONS(PK_DEFINE)
+#undef PK_DEFINE
+
+#define PK_DEFINE(op, name)                                      \
+  inline Expr& operator op## = (Expr & a, Operand b) {           \
+    return a = detail::apply(#name, {{a, b.where}, b});          \
+  }                                                              \
+  inline Out& operator op## = (Out & a, Operand b) {             \
+    a.store({detail::apply(#name, {{a, b.where}, b}), b.where}); \
+    return a;                                                    \
+  }
+PK_BINARY_OPERATORS(PK_DEFINE)
+#undef PK_DEFINE
+
+inline Expr operator-(Operand a) { return detail::apply("negative", {a}); }
+inline Expr operator+(Operand a) { return detail::apply("positive", {a}); }
+inline Expr operator~(Operand a) { return detail::apply("invert", {a}); }
+
+#define PK_DEFINE(name) \
+  inline Expr name(Operand a) { return detail::apply(#name, {a}); }
+PK_UNARY_FUNCTIONS(PK_DEFINE)
+#undef PK_DEFINE
+#define PK_DEFINE(name) \
+  inline Expr name(Operand a, Operand b) { return detail::apply(#name, {a, b}); }
+PK_BINARY_FUNCTIONS(PK_DEFINE)
+#undef PK_DEFINE
+
+inline Expr where(Operand condition, Operand a, Operand b) {
+  return detail::apply("where", {condition, a, b});
+}
+inline Expr clip(Operand a, Operand low, Operand high) {
+  return detail::apply("clip", {a, low, high});
+}
+
+}  // namespace picokernel

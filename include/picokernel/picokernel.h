@@ -1,0 +1,11 @@
+// All of picokernel, as namespace pk.
+#pragma once
+
+#include <picokernel/array.h>
+#include <picokernel/diagnostic.h>
+#include <picokernel/dtype.h>
+#include <picokernel/expr.h>
+#include <picokernel/kernel.h>
+#include <picokernel/profile.h>
+
+namespace pk = picokernel;

@@ -1,0 +1,105 @@
+// Traced values of C++: operators hand their operands to the tracer of this thread.
+#include <vector>
+
+#include "driver/cpp_trace.h"
+
+namespace picokernel {
+namespace {
+
+// The number tells traces apart: a value may outlive its own.
+thread_local frontend::Tracer* current = nullptr;
+thread_local uint64_t current_number = 0;
+thread_local uint64_t last_number = 0;
+
+frontend::Tracer& tracer(const Location& where) {
+  if (current == nullptr)
+    throw CompileError(
+        Diagnostic{.location = where,
+                   .message = "a traced value is used outside of its kernel",
+                   .notes = {"hint: use pk::Expr only in the function given to pk::kernel"}});
+  return *current;
+}
+
+}  // namespace
+
+namespace detail {
+
+TraceScope::TraceScope(frontend::Tracer& tracer) : outer_(current), outer_number_(current_number) {
+  current = &tracer;
+  current_number = ++last_number;
+}
+
+TraceScope::~TraceScope() {
+  current = outer_;
+  current_number = outer_number_;
+}
+
+Location to_location(const SourceLocation& where) {
+  return {where.file_name(), static_cast<uint32_t>(where.line()),
+          static_cast<uint32_t>(where.column())};
+}
+
+Expr ExprAccess::make(const frontend::Value& value) {
+  Expr e;
+  e.literal_ = value.literal;
+  e.trace_ = current_number;
+  e.id_ = value.id.value;
+  e.weak_ = value.weak;
+  e.kind_ = static_cast<Expr::Kind>(value.kind);
+  return e;
+}
+
+frontend::Value ExprAccess::value(const Expr& e, const Location& where) {
+  static_assert(static_cast<int>(Expr::Kind::literal) ==
+                static_cast<int>(frontend::Value::Kind::literal));
+  tracer(where);
+  if (e.kind_ != Expr::Kind::literal && e.trace_ != current_number)
+    throw CompileError(Diagnostic{
+        .location = where,
+        .message = "a traced value of another kernel, or of an earlier trace, is used here",
+        .notes = {"hint: pass it to the kernel as an argument; keep no pk::Expr between calls"}});
+  return {.kind = static_cast<frontend::Value::Kind>(e.kind_),
+          .weak = e.weak_,
+          .id = ir::ValueId(size_t{e.id_}),
+          .literal = e.literal_};
+}
+
+Expr apply(const char* ufunc, std::initializer_list<Operand> operands) {
+  const Location where = to_location(operands.begin()->where);
+  std::vector<frontend::Value> values;
+  for (const Operand& o : operands) values.push_back(ExprAccess::value(o.value, where));
+  return ExprAccess::make(tracer(where).apply(ufunc, values, where));
+}
+
+}  // namespace detail
+
+using detail::ExprAccess;
+
+DType Expr::dtype() const { return tracer({}).dtype(ExprAccess::value(*this, {})); }
+
+size_t Expr::rank() const { return tracer({}).shape(ExprAccess::value(*this, {})).size(); }
+
+Expr Expr::size(size_t dimension, SourceLocation where) const {
+  const Location at = detail::to_location(where);
+  const std::vector<SizeId> shape = tracer(at).shape(ExprAccess::value(*this, at));
+  if (dimension >= shape.size())
+    throw CompileError(Diagnostic{.location = at,
+                                  .message = "size(" + std::to_string(dimension) +
+                                             ") of an array with " + std::to_string(shape.size()) +
+                                             " dimensions",
+                                  .notes = {"hint: dimensions count from 0"}});
+  return ExprAccess::make(tracer(at).size(shape[dimension], at));
+}
+
+Expr Expr::astype(DType dtype, SourceLocation where) const {
+  const Location at = detail::to_location(where);
+  return ExprAccess::make(tracer(at).cast(ExprAccess::value(*this, at), dtype, at));
+}
+
+void Out::store(Operand value) {
+  const Location at = detail::to_location(value.where);
+  const frontend::Value target = ExprAccess::value(array_, at);
+  tracer(at).store(target, ExprAccess::value(value.value, at), at);
+}
+
+}  // namespace picokernel

@@ -1,0 +1,90 @@
+// The implementation of Plan.
+#pragma once
+
+#include <memory>
+
+#include "driver/compile.h"
+#include "driver/kernel.h"
+#include "driver/layout.h"
+
+namespace picokernel::driver {
+
+class CallPlan final : public Plan {
+ public:
+  struct Setup {
+    const std::string* kernel = nullptr;
+    std::shared_ptr<const Prepared> prepared;
+    std::shared_ptr<const void> note = {};
+    const backend::Backend* backend = nullptr;
+    std::vector<int64_t> symbols;
+    std::vector<OutputSpec> outputs;
+    std::span<const Arg> args, outs;  // outs: complete, as given or as `outputs` says
+    bool allocate_outputs = false;    // matches calls that bring no outs
+  };
+  explicit CallPlan(Setup setup);
+
+  bool matches(std::span<const Arg> args, std::span<const Arg> outs) const noexcept override;
+  std::span<const OutputSpec> outputs() const override { return outputs_; }
+  std::vector<size_t> inputs_to_copy(std::span<const Arg> args, std::span<const Arg> outs) const override;
+  void launch(std::span<const Arg> args, std::span<const Arg> outs) const override;
+  const backend::Artifact& artifact() const override { return compiled_->artifact; }
+  const ir::Module& traced() const override { return prepared_->traced; }
+  const ir::Module& emitted() const override { return compiled_->emitted; }
+  const std::vector<bool>& written() const override { return written_; }
+  int64_t bytes() const override { return bytes_; }
+  const void* note() const override { return note_.get(); }
+
+ private:
+  // One argument or output as the plan knows it. Shape and strides lie in dims_ from `first` on.
+  struct Expected {
+    Arg::Kind kind;
+    DType dtype;
+    bool weak, written;
+    uint8_t rank;
+    uint32_t first;
+    int64_t low = 0, high = 0;  // bytes from the data pointer that the array spans
+  };
+  // What two arrays may share: nothing, or every element with itself.
+  struct Pair {
+    uint32_t array, written;
+    bool pointwise;  // equal base, strides and dtype do no harm
+  };
+  struct Slot {
+    uint32_t param, source;
+    int64_t offset = 0;  // pointers: bytes
+  };
+  struct Scratch {
+    size_t bytes = 0;
+    std::vector<Slot> slots;  // source unused
+  };
+
+  const Arg& array(std::span<const Arg> args, std::span<const Arg> outs, size_t i) const { return i < args.size() ? args[i] : outs[i - args.size()]; }
+  void expect(std::span<const Arg> args, std::span<const Arg> outs);
+  void lay_out_nests(std::span<const Arg> args, std::span<const Arg> outs);
+  void find_pairs();
+  void check_ranges(std::span<const Arg> args) const;
+  bool conflict(const Pair& pair, std::span<const Arg> args, std::span<const Arg> outs) const noexcept;
+  void run(std::span<const Arg> args, std::span<const Arg> outs) const;
+
+  const std::string& kernel_;
+  std::shared_ptr<const Prepared> prepared_;
+  std::shared_ptr<const void> note_;
+  const backend::Backend& backend_;
+  std::vector<int64_t> symbols_;
+  std::vector<OutputSpec> outputs_;
+  bool allocate_outputs_;
+  std::shared_ptr<const Compiled> compiled_;
+
+  std::vector<Expected> expected_;  // arguments, then outputs
+  std::vector<int64_t> dims_;
+  std::vector<bool> written_;  // arguments
+  std::vector<Pair> pairs_;
+  std::vector<uint64_t> template_;  // kernel parameters with sizes and strides filled in
+  std::vector<Slot> pointers_, scalars_;
+  std::vector<Scratch> scratch_;
+  bool empty_ = false;  // no nest has a point
+  int64_t bytes_ = 0;
+  uint32_t launch_name_ = 0;
+};
+
+}  // namespace picokernel::driver
