@@ -1,0 +1,78 @@
+"""picokernel: one kernel, written in Python, on NumPy, as native CPU code, and on MLX.
+
+    import numpy as np, picokernel as pk
+
+    @pk.kernel
+    def fma(a, b, c):
+        return a * b + c
+
+    fma(a, b, c)                # NumPy arrays in, a NumPy array out
+    fma(a, b, c, out=o)
+    print(fma.ir(), fma.source("numpy"))
+"""
+
+from numpy import clip, maximum, minimum, where
+
+from . import _core
+from ._core import __version__, backends, num_threads, set_num_threads, span
+from .errors import CompileError, Error, InternalError, KernelError, LaunchError
+from .kernel import Kernel, kernel
+
+_core._use_vectorcall(Kernel)
+
+__all__ = [
+    "CompileError",
+    "Error",
+    "InternalError",
+    "Kernel",
+    "KernelError",
+    "LaunchError",
+    "__version__",
+    "backends",
+    "clip",
+    "functions",
+    "kernel",
+    "maximum",
+    "minimum",
+    "num_threads",
+    "profile",
+    "set_num_threads",
+    "span",
+    "use",
+    "where",
+]
+
+
+class use:
+    """`with use("numpy"): ...` runs the kernels called in the block, in this thread or task, on
+    that backend. It comes before the decorator's backend; `backend=` of a call comes before both.
+    Raises LaunchError if there is no such backend or it cannot run here."""
+
+    def __init__(self, backend):
+        _core.check_backend(backend)
+        self._backend = backend
+        self._tokens = []
+
+    def __enter__(self):
+        _core._look_at_chosen_backend(True)
+        self._tokens.append(_core._chosen_backend.set(self._backend))
+        return self
+
+    def __exit__(self, *error):
+        _core._chosen_backend.reset(self._tokens.pop())
+        _core._look_at_chosen_backend(False)
+
+
+def profile(path=None):
+    """`with profile("trace.json") as p: ...` records all calls in the block; the file opens at
+    ui.perfetto.dev. See `picokernel.profiler.Profiler`."""
+    from .profiler import Profiler
+
+    return Profiler(path)
+
+
+def functions():
+    """Names of NumPy's functions that kernels can use, sorted."""
+    from .traced import functions
+
+    return functions()

@@ -1,0 +1,158 @@
+"""`bench costs`: what surrounds a kernel: the Python call, the first call, the import, the profiler."""
+
+import statistics
+import subprocess
+import sys
+
+from .duel import Contender, duel, medians, ratio
+
+_ARRAYS = """
+import numpy as np
+a, b, c = (np.random.default_rng(0).random(1000, dtype=np.float32) for _ in range(3))
+o = np.zeros(1000, np.float32)
+"""
+_OURS = """
+import picokernel as pk
+@pk.kernel
+def f(a, b, c): return a * b + c
+"""
+_NUMBA = """
+import numba as nb
+@nb.njit(fastmath={"reassoc", "nsz", "arcp", "contract", "afn"})
+def f(a, b, c, o):
+    for i in range(a.size): o[i] = a[i] * b[i] + c[i]
+"""
+_CHECK = "assert np.allclose(o, a * b + c, rtol=1e-6)"
+
+# Twenty kernels of different structure; prints the milliseconds of each first call.
+_FIRST_CALLS = """
+import time, numpy as np
+{setup}
+texts = [
+    "a*b+c", "a+b", "a-b*c", "a*b*c", "(a+b)*(a-b)", "a*2.5+b", "-a+b/c", "np.sqrt(a)+b", "np.abs(a-b)",
+    "np.minimum(a,b)+c", "np.maximum(a,b)*c", "np.where(a>b,a,c)", "a*a+b*b+c*c", "a/(b+1.0)",
+    "np.floor(a*8.0)", "(a>b)", "a*b+b*c+c*a", "np.where(a>0.5,b*c,b+c)", "1.0/(1.0+a*a)", "a+b+c+a*b*c",
+]
+a, b, c = (np.random.default_rng(0).random(1000, dtype=np.float32) + 0.25 for _ in range(3))
+def make(text):
+    names = dict(globals())
+    exec("def f(a, b, c): return " + text, names)
+    return wrap(names["f"])
+make("a*b-c*c")(a, b, c)  # a warm process
+times = []
+for text in texts:
+    f = make(text)
+    begin = time.perf_counter()
+    f(a, b, c)
+    times.append((time.perf_counter() - begin) * 1e3)
+print(*times)
+"""
+_IMPORT = "import time, numpy; t = time.perf_counter(); import {module}; print((time.perf_counter() - t) * 1e3)"
+
+# Ten multiplications in one kernel, profiled or not: the difference is the profiler's.
+_PROFILED = """
+import time, numpy as np, picokernel as pk
+a, b = (np.random.default_rng(0).random(16, dtype=np.float32) for _ in range(2))
+o = np.zeros(16, np.float32)
+def body(k):
+    names = {}
+    exec("def f(a, b):\\n x = a\\n" + " x = x * b + a\\n" * k + " return x", names)
+    return pk.kernel(names["f"], backend=BACKEND)
+def per_call(f, profiled):
+    def block():
+        begin = time.perf_counter()
+        for _ in range(400): f(a, b, out=o)
+        return (time.perf_counter() - begin) / 400
+    f(a, b, out=o)
+    if not profiled: return min(block() for _ in range(9))
+    with pk.profile():
+        f(a, b, out=o)
+        return min(block() for _ in range(9))
+few, many = body(1), body(11)
+extra = [per_call(f, True) - per_call(f, False) for f in (few, many)]
+event = (extra[1] - extra[0]) / 20
+print(event * 1e9, (extra[0] - 2 * event) * 1e9)
+"""
+
+
+def _python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode != 0:
+        return None
+    return [float(word) for word in done.stdout.split()]
+
+
+def _call(rounds, peers):
+    contenders = [Contender("picokernel", _ARRAYS + _OURS, "f(a, b, c, out=o)", _CHECK)]
+    if peers:
+        contenders.append(Contender("numba serial", _ARRAYS + _NUMBA, "f(a, b, c, o)", _CHECK))
+    contenders.append(Contender("np.add, one operation", _ARRAYS, "np.add(a, b, out=o)"))
+    times = duel(contenders, rounds)
+    print("\nPython call, three float32 arrays of 1000 and out=: microseconds")
+    for name, value in medians(times).items():
+        print(f"  {name:<24}{value * 1e6:.3f}")
+    against = ratio(times, "picokernel", ["numba serial"])
+    if against is not None:
+        print(f"  picokernel takes {1 / against:.2f} of numba's time", flush=True)
+    return times
+
+
+def _first_calls(peers):
+    setups = {"picokernel": "import picokernel as pk\nwrap = pk.kernel"}
+    if peers:
+        setups["numba"] = "import numba as nb\nwrap = nb.njit"
+        setups["jax"] = (
+            "import jax, jax.numpy\nwrap = lambda f: (lambda *x, g=jax.jit(f): g(*x).block_until_ready())"
+        )
+    figures = {}
+    print("\nFirst call of a new small kernel in a warm process, 20 of different structure: ms")
+    for name, setup in setups.items():
+        code = _FIRST_CALLS.format(setup=setup)
+        if name == "jax":
+            code = code.replace(
+                'def f(a, b, c): return " + text',
+                'def f(a, b, c): return " + text.replace("np.", "jax.numpy.")',
+            )
+        times = _python(code)
+        if times is None:
+            print(f"  {name:<24}did not run")
+            continue
+        figures[name] = times
+        print(
+            f"  {name:<24}median {statistics.median(times):.2f}, highest {max(times):.2f}",
+            flush=True,
+        )
+    return figures
+
+
+def _imports(rounds):
+    figures = {
+        "picokernel": [
+            t[0] for _ in range(rounds) if (t := _python(_IMPORT.format(module="picokernel")))
+        ]
+    }
+    print("\nImport beyond NumPy's own: ms")
+    for name, times in figures.items():
+        print(f"  {name:<24}median {statistics.median(times):.2f}", flush=True)
+    return figures
+
+
+def _profiler():
+    figures = {}
+    print("\nProfiler on: ns per event, ns per call beyond its events")
+    for backend in ("numpy",):
+        found = _python(f"BACKEND = {backend!r}\n" + _PROFILED)
+        if found is not None:
+            figures[backend] = {"event": found[0], "call": found[1]}
+            print(f"  {backend:<24}{found[0]:.0f}, {found[1]:.0f}", flush=True)
+    return figures
+
+
+def costs(rounds=9, peers=False):
+    """Prints each table. Gives the figures."""
+    return {
+        "call": _call(rounds, peers),
+        "first call": _first_calls(peers),
+        "import": _imports(rounds),
+        "profiler": _profiler(),
+    }

@@ -1,0 +1,172 @@
+"""`@kernel`: functions of arrays, compiled when they are called. The call itself is in C++."""
+
+import functools
+import inspect
+
+from . import _core
+from .errors import CompileError, LaunchError, at_line
+
+
+class Kernel(_core.KernelBase):
+    """A function of arrays that is traced, compiled for a backend and run.
+
+    Called with NumPy arrays (any rank and strides) and numbers, it returns what the function would
+    return on NumPy. `out=` gives arrays for the results: one, or a tuple with None where a new
+    array is wanted. `backend=` names the backend of this call. Raises CompileError (a SyntaxError
+    at the kernel's line) if the function cannot be compiled, LaunchError (a ValueError) if the
+    arguments do not fit; nothing is written then.
+    """
+
+    def __init__(self, function, backend=None):
+        code = getattr(function, "__code__", None)
+        if code is None:
+            raise LaunchError(f"@kernel takes a Python function, not a {type(function).__name__}")
+        self._place = (code.co_filename, code.co_firstlineno, 1, 0)
+        names, defaults, keyword_only = [], [], 0
+        for p in inspect.signature(function).parameters.values():
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                raise at_line(
+                    CompileError,
+                    f"parameter '{p.name}' of '{function.__name__}' takes any number of arguments",
+                    self._place,
+                    ["a kernel's parameters are named one by one"],
+                )
+            keyword_only += p.kind == p.KEYWORD_ONLY
+            names.append(p.name)
+            defaults.append(() if p.default is p.empty else (p.default,))
+        name = function.__name__ if function.__name__.isidentifier() else "kernel"
+        super().__init__(name, names, defaults, keyword_only, self._place, backend)
+        functools.update_wrapper(self, function)
+
+    def __repr__(self):
+        return f"<picokernel.Kernel {self.__qualname__}{inspect.signature(self.__wrapped__)}>"
+
+    def __reduce__(self):
+        return self.__qualname__  # by reference, as functions are
+
+    def __get__(self, instance, owner=None):
+        if instance is not None:
+            raise LaunchError(
+                f"the kernel '{self.__name__}' is used as a method of {type(instance).__name__}\n"
+                "  define it outside of the class, or wrap it in staticmethod"
+            )
+        return self
+
+    def inline(self, function, *args, out=None, backend=None, **kwargs):
+        """The call of this kernel inside the trace of another; `function` is what it wraps."""
+        result = function(*args, **kwargs)
+        if out is None:
+            return result
+        if isinstance(out, tuple) != isinstance(result, (tuple, list)):
+            raise LaunchError(f"out= of '{self.__name__}' does not match what it returns")
+        if not isinstance(out, tuple):
+            out[...] = result
+            return out
+        for array, value in zip(out, result, strict=True):
+            if array is not None:
+                array[...] = value
+        return tuple(v if o is None else o for o, v in zip(out, result, strict=True))
+
+    def ir(self, level=None, *args, **kwargs):
+        """The IR's text. Level "graph" (the default) is the kernel as traced; "kernel" is what its
+        backend compiled. For these arguments, or the last call's; before any call for 1-d float32
+        arrays, except where a parameter has a default or is annotated `int`, `float` or with a
+        NumPy type, which then is the element type.
+        """
+        plan = self._plan_for(None, args, kwargs)
+        if level not in (None, "graph", "kernel"):
+            raise LaunchError(f"there is no IR level {level!r}\n  levels: 'graph', 'kernel'")
+        return plan.emitted if level == "kernel" else plan.graph
+
+    def source(self, backend, *args, **kwargs):
+        """What `backend` runs, as text. For which arguments: see `ir`. The backend need not be
+        live."""
+        return self._plan_for(backend, args, kwargs).source
+
+    def show_ir(self):
+        """Prints `ir()`."""
+        print(self.ir(), end="")
+
+    def lower(self, *arrays):
+        """The source for these arrays in the kernel's backend if it prints one, else NumPy's."""
+        backend = self.default_backend
+        return self.source(backend if backend in ("numpy", "mlx") else "numpy", *arrays)
+
+    def run_profiled(self, *arrays, n_repeats=5):
+        """Calls the kernel `n_repeats` times and returns the profile; `.save(path)` writes it."""
+        from .profiler import Profiler
+
+        with Profiler() as profile:
+            for _ in range(n_repeats):
+                self(*arrays)
+        return profile
+
+    def _plan_for(self, backend, args, kwargs):
+        if not (args or kwargs) and (plan := self._last_plan(backend)) is not None:
+            return plan
+        if not (args or kwargs):
+            args, kwargs = self._examples()
+        return self._plan(backend, args, kwargs)
+
+    def _examples(self):
+        import numpy as np
+
+        args, kwargs = [], {}
+        hints = inspect.get_annotations(self.__wrapped__, eval_str=False)
+        for p in inspect.signature(self.__wrapped__).parameters.values():
+            hint = hints.get(p.name)
+            if p.default is not p.empty:
+                example = p.default
+            elif hint in (int, float):
+                example = hint(1)
+            else:
+                scalar = isinstance(hint, type) and issubclass(hint, np.generic)
+                example = np.empty(1024, hint if scalar else np.float32)
+            if p.kind == p.KEYWORD_ONLY:
+                kwargs[p.name] = example
+            else:
+                args.append(example)
+        return tuple(args), kwargs
+
+    def _trace(self, tracer, values, hidden):
+        """Runs the function on traced arrays. `values`: per parameter the core's value, or the
+        constant itself; `hidden`: (array, value) of captured arrays, then of constants met in an
+        earlier try, as `hidden_constants` counts. Called by the core with the interpreter locked.
+        """
+        from .captures import functions_in, with_arrays
+        from .traced import Trace, TracedArray
+
+        dynamic = sum(isinstance(value, _core.Value) for value in values)
+        trace = Trace(tracer, self._place, dynamic, self._add_constant, self._make_static)
+        args, number = [], 0
+        for i, value in enumerate(values):
+            if isinstance(value, _core.Value):
+                sources = frozenset([i] if value.weak else [])
+                value = TracedArray(trace, value, number, sources)
+                number += 1
+            args.append(value)
+        arrays = {}
+        for array, value, constant in hidden:
+            if constant:
+                trace.constants.append((array, value))
+            else:
+                arrays[id(array)] = TracedArray(trace, value, number)
+                trace.hold(array, value)
+            number += 1
+        function = self.__wrapped__
+        if arrays:
+            function = with_arrays(function, arrays)
+            args = [
+                with_arrays(a, arrays) if list(functions_in([a])) == [a] else a for a in args
+            ]
+        keyword_only = function.__code__.co_kwonlyargcount
+        names = self.parameters[len(args) - keyword_only :]
+        kwargs = dict(zip(names, args[len(args) - keyword_only :], strict=True))
+        return trace.finish(function(*args[: len(args) - keyword_only], **kwargs))
+
+
+def kernel(function=None, /, *, backend=None):
+    """Makes a kernel of a function of arrays: `@kernel`, or `@kernel(backend="numpy")`."""
+    if function is None:
+        return functools.partial(kernel, backend=backend)
+    return Kernel(function, backend)

@@ -1,0 +1,543 @@
+"""Arrays inside a trace: what a kernel's function computes with while it is being traced.
+
+The meaning of every operation is the core's (`_core.Tracer`); here is only NumPy's syntax for it.
+"""
+
+import linecache
+import os
+import sys
+
+import numpy as np
+
+from . import _core
+from .errors import CompileError, at_line
+
+_SKIPPED = (
+    os.path.dirname(np.__file__) + os.sep,
+    os.path.join(os.path.dirname(__file__), "kernel.py"),
+)
+_NUMBERS = (bool, int, float)
+
+
+class Trace:
+    """One run of a kernel's function. Finds the user's place in the source for each operation."""
+
+    def __init__(self, tracer, definition, first_captured, add_constant, make_static):
+        self.tracer = tracer
+        self.first_captured = first_captured
+        self.definition = definition
+        self.add_constant = add_constant
+        self.make_static = make_static
+        self.constants = []
+        self._lifted = {}
+        self._places = {}
+
+    def here(self):
+        """The place of the operation that the user's code is at: (file, line, column, end)."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if code.co_filename != __file__ and not code.co_filename.startswith(_SKIPPED):
+                break
+            frame = frame.f_back
+        if frame is None:
+            return self.definition
+        place = self._places.get((code, frame.f_lasti))
+        if place is None:
+            place = self._places[code, frame.f_lasti] = _place(code, frame.f_lasti)
+        return place
+
+    def value(self, x, where):
+        """The core's value for what an operation met."""
+        if isinstance(x, TracedArray):
+            if x._trace is not self:
+                raise _at(where, "a traced array of another call is used here", _ESCAPED)
+            return x._value
+        if isinstance(x, _NUMBERS):
+            try:
+                return _core.literal(x)
+            except OverflowError:
+                hint = "write it as a float if rounding is fine"
+                raise _at(where, f"the integer {x} fits neither int64 nor uint64", hint) from None
+        if isinstance(x, np.generic):
+            name = supported_dtype(x.dtype, where)
+            return self.tracer.cast(_core.literal(x.item()), name, where)
+        if isinstance(x, np.ndarray):
+            return self._array(x, where)
+        raise _at(
+            where,
+            f"a {type(x).__name__} meets a traced array here",
+            "operands are arrays and numbers; make an array of it by np.asarray",
+        )
+
+    def hold(self, array, value):
+        """Wherever this array itself is met, it is that argument."""
+        self._lifted[id(array)] = (array, value)
+
+    def _array(self, x, where):
+        # An array that the function made or reached while it was traced: a hidden argument.
+        if id(x) not in self._lifted:
+            supported_dtype(x.dtype, where)
+            for array, value in self.constants:
+                if _same_array(x, array):
+                    self.hold(x, value)
+                    break
+            else:
+                self.add_constant(x)  # starts the trace again with one more hidden argument
+        return self._lifted[id(x)][1]
+
+    def apply(self, name, operands, where):
+        values = [self.value(x, where) for x in operands]
+        sources = frozenset().union(*(x._sources for x in operands if isinstance(x, TracedArray)))
+        if name == "power" and (exponent := operands[1]).__class__ is TracedArray:
+            if exponent._value.weak and exponent.dtype.kind in "iu":
+                self.make_static(exponent._sources)
+                raise _at(
+                    where,
+                    "a size as exponent is known at run time only",
+                    "convert the exponent to an array's type, as in x ** n.astype(np.float64)",
+                )
+        result = TracedArray(self, self.tracer.apply(name, values, where))
+        if sources and result._value.weak:
+            result._sources = sources
+        return result
+
+    def store(self, target, x, where, same_kind):
+        """target[...] = x, or an operation's result into `target` by out= or in place."""
+        value = self.value(x, where)
+        if target._argument is not None and target._argument >= self.first_captured:
+            raise _at(where, "an array from outside is written here", _PASS)
+        if target._value.kind == "ref":
+            store = self.tracer.store_out if same_kind else self.tracer.store
+            store(target._value, value, where)
+            return
+        # No memory of the caller: the name's array takes a new value, its dtype and shape stay.
+        old = target._value
+        if same_kind and not value.weak:
+            source, kept = np.dtype(self.tracer.dtype(value)), target.dtype
+            if not np.can_cast(source, kept, "same_kind"):
+                raise _at(
+                    where,
+                    f"a {source} result cannot be stored into a {kept} array",
+                    f"convert it first: .astype(np.{kept})",
+                )
+        value = self.tracer.cast(value, self.tracer.dtype(old), where)
+        theirs, ours = self.tracer.shape(value, where), self.tracer.shape(old, where)
+        grown = len(theirs) > len(ours) or any(
+            a != 1 and b == 1 for a, b in zip(theirs[::-1], ours[::-1], strict=False)
+        )
+        if grown:
+            raise _at(where, "the value stored here has more elements than its target")
+        target._value = self.tracer.apply("where", [_core.literal(True), value, old], where)
+
+    def finish(self, result):
+        """(module, kind, slots): kind 0 returns nothing, 1 a value, 2 a tuple, 3 a list; a slot
+        is the number of an output, or -1 - n where argument n itself is handed back."""
+        where = self.definition
+        kind = {type(None): 0, tuple: 2, list: 3}.get(type(result), 1)
+        items = [result] if kind == 1 else list(result or ())
+        values, slots, numbers = [], [], {}
+        for x in items:
+            if not isinstance(x, (TracedArray, np.ndarray, np.generic, *_NUMBERS)):
+                raise _at(
+                    where,
+                    f"the kernel returns a {type(x).__name__}",
+                    "return arrays, numbers, or a tuple of them",
+                )
+            if isinstance(x, TracedArray) and x._argument is not None:
+                slots.append(-1 - x._argument)
+                continue
+            if id(x) not in numbers:
+                numbers[id(x)] = len(values)
+                values.append(self.value(x, where))
+            slots.append(numbers[id(x)])
+        module = self.tracer.finish(values, where)
+        return module, kind, slots
+
+
+def _place(code, lasti):
+    positions = list(code.co_positions())[lasti // 2]
+    line, end_line, column, end_column = positions
+    if not line:
+        return (code.co_filename, code.co_firstlineno, 1, 0)
+    if column is None:
+        return (code.co_filename, line, 1, 0)
+    text = linecache.getline(code.co_filename, line)
+    if not text.isascii():  # positions count bytes
+        data = text.encode()
+        column = len(data[:column].decode(errors="replace"))
+        end_column = len(data[:end_column].decode(errors="replace"))
+    return (code.co_filename, line, column + 1, end_column + 1 if end_line == line else 0)
+
+
+def _at(where, message, *notes):
+    return at_line(CompileError, message, where, notes)
+
+
+_ESCAPED = "arrays of a trace live as long as the trace: return them instead of keeping them"
+
+
+def supported_dtype(dtype, where):
+    """The dtype's name, if kernels can compute with it."""
+    dtype = np.dtype(dtype)
+    if dtype.name not in _core.dtype_names or not dtype.isnative:
+        name = dtype.name if dtype.isnative else f"{dtype.name} in foreign byte order"
+        raise _at(
+            where,
+            f"dtype {name} is not supported",
+            f"supported: {', '.join(_core.dtype_names)}",
+        )
+    return dtype.name
+
+
+def _same_array(a, b):
+    return a is b or (
+        a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    )
+
+
+def _refused(name, message, hint):
+    def method(self, *args, **kwargs):
+        raise _at(self._trace.here(), message.format(type=self._describe()), hint)
+
+    method.__name__ = name
+    return method
+
+
+class TracedArray:
+    """An array or number whose value is known when the kernel runs."""
+
+    __slots__ = ("_argument", "_sources", "_trace", "_value")
+    __hash__ = None
+
+    def __init__(self, trace, value, argument=None, sources=frozenset()):
+        self._trace = trace
+        self._value = value
+        self._argument = argument  # its number among the arguments, if it is one as a whole
+        self._sources = sources  # parameters whose Python numbers it was made from
+
+    def _describe(self):
+        if self._value.weak:
+            return f"number ({'float' if self.dtype.kind == 'f' else 'int'})"
+        return f"array ({self.dtype}, {self.ndim}-d)"
+
+    def __repr__(self):
+        return f"<traced {self._describe()}>"
+
+    @property
+    def dtype(self):
+        return np.dtype(self._trace.tracer.dtype(self._value))
+
+    @property
+    def shape(self):
+        """Sizes: ints where the trace fixes them, otherwise numbers known at run time."""
+        trace = self._trace
+        sizes = trace.tracer.shape(self._value, trace.here())
+        return tuple(x if isinstance(x, int) else TracedArray(trace, x) for x in sizes)
+
+    @property
+    def ndim(self):
+        return self._trace.tracer.ndim(self._value)
+
+    @property
+    def size(self):
+        total = 1
+        for n in self.shape:
+            total = total * n
+        return total
+
+    @property
+    def itemsize(self):
+        return self.dtype.itemsize
+
+    @property
+    def T(self):
+        if self.ndim > 1:
+            raise _at(self._trace.here(), f"the transpose of a traced {self._describe()}", _WHOLE)
+        return self
+
+    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
+        where = self._trace.here()
+        name = supported_dtype(dtype, where)
+        if not np.can_cast(self.dtype, name, casting):
+            raise _at(where, f"cannot cast {self.dtype} to {name} by casting={casting!r}")
+        return TracedArray(self._trace, self._trace.tracer.cast(self._value, name, where))
+
+    def copy(self, order="C"):
+        return self.astype(self.dtype)
+
+    def clip(self, min=None, max=None, out=None):
+        return _clip(self._trace, self, min, max, out=out)
+
+    def round(self, decimals=0, out=None):
+        return _round(self._trace, self, decimals, out=out)
+
+    def fill(self, value):
+        self[...] = value
+
+    def __getitem__(self, key):
+        self._check_whole(key)
+        return self
+
+    def __setitem__(self, key, value):
+        self._check_whole(key)
+        if self._is_number():
+            raise _at(self._trace.here(), "a number cannot be assigned to by index")
+        if value is not self:  # `x[...] += y` ends by storing x into itself
+            self._trace.store(self, value, self._trace.here(), same_kind=False)
+
+    def _check_whole(self, key):
+        parts = key if isinstance(key, tuple) else (key,)
+        slices = [part for part in parts if part is not Ellipsis]
+        if not all(isinstance(part, slice) and part == slice(None) for part in slices):
+            raise _at(
+                self._trace.here(),
+                f"indexing a traced {self._describe()} by {_describe_key(key)} is not supported",
+                "use [...] for the whole array, and pk.where instead of masks",
+            )
+        if len(slices) > self.ndim:
+            raise _at(self._trace.here(), f"too many indices for a traced {self._describe()}")
+
+    def _is_number(self):
+        # NumPy's scalars and Python's numbers are no memory: they are rebound, never written.
+        return self._value.kind != "ref" and self.ndim == 0
+
+    def _in_place(self, name, other):
+        trace = self._trace
+        where = trace.here()
+        result = trace.apply(name, (self, other), where)
+        if self._is_number():
+            return result
+        trace.store(self, result, where, same_kind=True)
+        return self
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **options):
+        trace = self._trace
+        where = trace.here()
+        name = ufunc.__name__
+        if method != "__call__":
+            raise _at(where, f"np.{name}.{method} is not supported on traced arrays", _ELEMENTWISE)
+        for option in options:
+            if option == "where" or options[option] not in (None, "same_kind", "K", True):
+                raise _at(where, f"np.{name} with {option}= is not supported on traced arrays",
+                          "use pk.where for where=, and .astype for dtype=")
+        if name == "divmod":
+            both = [trace.apply(n, inputs, where) for n in ("floor_divide", "remainder")]
+            return tuple(_into(trace, r, o, where) for r, o in zip(both, out or (None, None),
+                                                                   strict=True))
+        if getattr(np, name, None) is not ufunc and name != "clip":
+            raise _at(where, f"the ufunc {name} is not NumPy's and cannot be traced", _ELEMENTWISE)
+        result = trace.apply(name, inputs, where)
+        return _into(trace, result, out[0] if out else None, where)
+
+    def __array_function__(self, function, types, args, kwargs):
+        handler = _FUNCTIONS.get(function)
+        if handler is None:
+            where = self._trace.here()
+            raise _at(where, f"np.{function.__name__} is not supported on traced arrays",
+                      _nearest(function.__name__))
+        return handler(self._trace, *args, **kwargs)
+
+    def __getattr__(self, name):
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"traced arrays have no attribute {name!r}")
+        raise _at(self._trace.here(), f"arrays' .{name} is not supported on traced arrays",
+                  _nearest(name))
+
+    def __pos__(self):
+        return self._trace.apply("positive", (self,), self._trace.here())
+
+    def __round__(self, digits=0):
+        return self.round(digits or 0)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    __bool__ = _refused(
+        "__bool__", "the truth of a traced {type} is known when the kernel runs, not while it is "
+        "traced", "write pk.where(condition, x, y) instead of if, and & | ~ instead of and, or, not"
+    )
+    __len__ = _refused(
+        "__len__", "len() of a traced {type} is known when the kernel runs", "use x.shape[0]"
+    )
+    __iter__ = _refused(
+        "__iter__", "a traced {type} cannot be iterated over: its size is known when the kernel "
+        "runs", "compute with the whole array"
+    )
+    __float__ = _refused(
+        "__float__", "float() of a traced {type}: its value is known when the kernel runs",
+        "use .astype(np.float64), and NumPy's functions instead of math's"
+    )
+    __int__ = _refused(
+        "__int__", "int() of a traced {type}: its value is known when the kernel runs",
+        "use .astype(np.int64)"
+    )
+    __complex__ = _refused(
+        "__complex__", "complex() of a traced {type}: complex numbers are not supported",
+        "compute with the real and the imaginary part"
+    )
+    __index__ = _refused(
+        "__index__", "a traced {type} as an index, a size or a range: its value is known when the "
+        "kernel runs", "compute with whole arrays; numbers that fix sizes have to be constants"
+    )
+    __array__ = _refused(
+        "__array__", "a traced {type} cannot become a NumPy array: its values are known when the "
+        "kernel runs", "store into arguments and traced arrays only, and use elementwise functions"
+    )
+    __contains__ = _refused(
+        "__contains__", "`in` on a traced {type} needs its values", "compare and use pk.where"
+    )
+    __matmul__ = __rmatmul__ = __imatmul__ = _refused(
+        "__matmul__", "matrix multiplication of a traced {type} is not supported",
+        "kernels compute element by element: use np.matmul outside of the kernel"
+    )
+
+
+_PASS = "pass it as an argument: kernels write arguments and what they return"
+_WHOLE = "kernels see whole arrays: pass the transposed array as an argument"
+_ELEMENTWISE = "kernels compute element by element, by the functions that pk.functions() lists"
+
+
+def _nearest(name):
+    import difflib
+
+    known = [*functions(), *(n for n in TracedArray.__dict__ if not n.startswith("_"))]
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else _ELEMENTWISE
+
+
+def _describe_key(key):
+    if isinstance(key, tuple):
+        return "(" + ", ".join(map(_describe_key, key)) + ")"
+    if isinstance(key, (TracedArray, np.ndarray)):
+        return f"an array of {key.dtype}"
+    if isinstance(key, slice):
+        step = "" if key.step is None else f":{key.step!r}"
+        parts = ("" if x is None else repr(x) for x in (key.start, key.stop))
+        return ":".join(parts) + step
+    return repr(key)
+
+
+def _into(trace, result, out, where):
+    """The result of an operation that may have an out=."""
+    if out is None:
+        return result
+    if not isinstance(out, TracedArray):
+        raise _at(where, "an array from outside is written here", _PASS)
+    if out._is_number():
+        raise _at(where, "out= is a number", "out= has to be an array")
+    trace.store(out, result, where, same_kind=True)
+    return out
+
+
+def _operators():
+    def binary(name):
+        def method(self, other):
+            return self._trace.apply(name, (self, other), self._trace.here())
+
+        def reflected(self, other):
+            return self._trace.apply(name, (other, self), self._trace.here())
+
+        def in_place(self, other):
+            return self._in_place(name, other)
+
+        return method, reflected, in_place
+
+    for operator, name in {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
+        "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and": "bitwise_and",
+        "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+    }.items():  # fmt: skip
+        for prefix, method in zip(("", "r", "i"), binary(name), strict=True):
+            method.__name__ = f"__{prefix}{operator}__"
+            setattr(TracedArray, method.__name__, method)
+    for operator, name in {
+        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+        "ge": "greater_equal",
+    }.items():  # fmt: skip
+        setattr(TracedArray, f"__{operator}__", binary(name)[0])
+    for operator, name in {"neg": "negative", "abs": "absolute", "invert": "invert"}.items():
+
+        def unary(self, name=name):
+            return self._trace.apply(name, (self,), self._trace.here())
+
+        setattr(TracedArray, f"__{operator}__", unary)
+
+
+_operators()
+
+
+def _where(trace, condition, *choices):
+    if len(choices) != 2:
+        raise _at(trace.here(), "np.where with one argument finds indices",
+                  "write pk.where(condition, x, y)")
+    return trace.apply("where", (condition, *choices), trace.here())
+
+
+def _clip(trace, a, a_min=None, a_max=None, out=None, *, min=None, max=None):
+    where = trace.here()
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is None and high is None:
+        result = trace.apply("positive", (a,), where)
+    elif low is None or high is None:
+        name, bound = ("minimum", high) if low is None else ("maximum", low)
+        result = trace.apply(name, (a, bound), where)
+    else:
+        result = trace.apply("clip", (a, low, high), where)
+    return _into(trace, result, out, where)
+
+
+def _round(trace, a, decimals=0, out=None):
+    where = trace.here()
+    if decimals != 0:
+        raise _at(where, f"rounding to {decimals} decimals is not supported",
+                  "scale, use np.rint, and scale back")
+    name = "positive" if a.dtype.kind in "iu" else "rint"
+    return _into(trace, trace.apply(name, (a,), where), out, where)
+
+
+def _full_like(trace, a, fill_value, dtype=None, order="K", subok=True, shape=None):
+    where = trace.here()
+    if shape is not None:
+        raise _at(where, "another shape= is not supported on traced arrays",
+                  "arrays have the shape of an argument or of a result")
+    value = trace.tracer.cast(trace.value(fill_value, where), supported_dtype(
+        a.dtype if dtype is None else dtype, where), where)
+    like = trace.tracer.cast(trace.value(a, where), trace.tracer.dtype(value), where)
+    # The shape comes from the array that is not chosen.
+    filled = trace.tracer.apply("where", [_core.literal(True), value, like], where)
+    return TracedArray(trace, filled)
+
+
+def _copyto(trace, dst, src, casting="same_kind", where=True):
+    if where is not True or casting not in ("same_kind", "unsafe"):
+        raise _at(trace.here(), "np.copyto with where= or another casting= is not supported",
+                  "write dst[...] = pk.where(mask, src, dst)")
+    _into(trace, _full_like(trace, dst, src), dst, trace.here())
+
+
+_FUNCTIONS = {
+    np.where: _where,
+    np.clip: _clip,
+    np.round: _round,
+    np.around: _round,
+    np.fix: lambda trace, x, out=None: _into(
+        trace, trace.apply("trunc", (x,), trace.here()), out, trace.here()
+    ),
+    np.full_like: _full_like,
+    np.zeros_like: lambda trace, a, *args, **kw: _full_like(trace, a, 0, *args, **kw),
+    np.ones_like: lambda trace, a, *args, **kw: _full_like(trace, a, 1, *args, **kw),
+    np.copy: lambda trace, a, order="K", subok=False: a.copy(),
+    np.copyto: _copyto,
+    np.shape: lambda trace, a: a.shape,
+    np.ndim: lambda trace, a: a.ndim,
+    np.size: lambda trace, a, axis=None: a.size if axis is None else a.shape[axis],
+}
+
+
+def functions():
+    """Names of NumPy's functions that traced arrays support, sorted."""
+    return sorted({*_core.known_ufuncs, "divmod", *(f.__name__ for f in _FUNCTIONS)})

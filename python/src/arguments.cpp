@@ -1,0 +1,228 @@
+// Reading NumPy arrays and numbers, refusing what kernels do not take, and allocating outputs.
+#include "arguments.h"
+
+#include <array>
+
+#include "core.h"
+#include "runtime/buffer.h"
+
+namespace picokernel::python {
+
+namespace {
+
+constexpr int kNumbers[] = {NPY_BOOL,  NPY_INT8,   NPY_INT16,  NPY_INT32,   NPY_INT64,  NPY_UINT8,
+                            NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
+static_assert(std::size(kNumbers) == kDTypeCount);
+
+constexpr uint8_t kNone = 0xff;
+
+// NPY_LONG and NPY_LONGLONG are different numbers of one type.
+constexpr auto kTable = [] {
+  std::array<uint8_t, 32> table{};
+  for (uint8_t& t : table) t = kNone;
+  for (size_t i = 0; i < kDTypeCount; ++i) table[static_cast<size_t>(kNumbers[i])] = static_cast<uint8_t>(i);
+  const auto same = [&](int number, size_t bytes, bool sign) {
+    for (size_t i = 0; i < kDTypeCount; ++i) {
+      const auto t = static_cast<DType>(i);
+      if (is_integer(t) && size_of(t) == bytes && is_signed(t) == sign)
+        table[static_cast<size_t>(number)] = static_cast<uint8_t>(i);
+    }
+  };
+  same(NPY_INT, sizeof(int), true);
+  same(NPY_UINT, sizeof(int), false);
+  same(NPY_LONG, sizeof(long), true);
+  same(NPY_ULONG, sizeof(long), false);
+  same(NPY_LONGLONG, sizeof(long long), true);
+  same(NPY_ULONGLONG, sizeof(long long), false);
+  return table;
+}();
+
+static_assert(sizeof(npy_intp) == sizeof(int64_t));
+
+std::string supported_types() {
+  std::string text;
+  for (size_t i = 0; i < kDTypeCount; ++i)
+    text += (i == 0 ? "" : ", ") + std::string(numpy_name(static_cast<DType>(i)));
+  return text;
+}
+
+std::string text_of(PyObject* object) {
+  const nb::object text = nb::steal(PyObject_Str(object));
+  if (!text.is_valid()) {
+    PyErr_Clear();
+    return "?";
+  }
+  return nb::cast<std::string>(text);
+}
+
+bool is_plain_subclass(PyObject* object) {
+  // Maps of files and records behave as arrays do; masked arrays, matrices and units do not.
+  if (PyArray_CheckExact(object)) return true;
+  const std::string name = Py_TYPE(object)->tp_name;
+  return name == "numpy.memmap" || name == "memmap" || name == "numpy.rec.recarray" || name == "recarray";
+}
+
+[[noreturn]] void refuse_dtype(PyArray_Descr* descr, const std::string& what) {
+  const std::string name = text_of(reinterpret_cast<PyObject*>(descr));
+  if (dtype_of_number(descr->type_num) && !is_native(descr))
+    throw_launch_error(what + " has dtype " + name + ", which is in foreign byte order",
+                       {"kernels take arrays in this machine's byte order",
+                        "hint: convert it by x.astype(x.dtype.newbyteorder('='))"});
+  std::string hint = "hint: convert it by astype";
+  if (descr->type_num == NPY_OBJECT) hint = "hint: give the array a number type: np.asarray(x, dtype=np.float64)";
+  if (descr->type_num == NPY_HALF) hint = "hint: compute in float32: x.astype(np.float32)";
+  if (PyTypeNum_ISCOMPLEX(descr->type_num)) hint = "hint: pass the real and the imaginary part as two arrays";
+  throw_launch_error(what + " has dtype " + name, {"supported: " + supported_types(), hint});
+}
+
+}  // namespace
+
+std::optional<DType> dtype_of_number(int type_number) noexcept {
+  if (type_number < 0 || type_number >= static_cast<int>(kTable.size())) return std::nullopt;
+  const uint8_t t = kTable[static_cast<size_t>(type_number)];
+  return t == kNone ? std::nullopt : std::optional(static_cast<DType>(t));
+}
+
+int number_of_dtype(DType dtype) noexcept { return kNumbers[static_cast<size_t>(dtype)]; }
+
+Read read_array(PyObject* object, driver::Arg& arg) noexcept {
+  if (!PyArray_CheckExact(object)) return Read::difficult;
+  const auto* array = reinterpret_cast<PyArrayObject_fields*>(object);
+  const auto type = static_cast<unsigned>(array->descr->type_num);
+  if (type >= kTable.size() || kTable[type] == kNone || !is_native(array->descr) || !(array->flags & NPY_ARRAY_ALIGNED))
+    return Read::difficult;
+  arg.kind = driver::Arg::Kind::array;
+  arg.dtype = static_cast<DType>(kTable[type]);
+  arg.weak = false;
+  arg.writeable = (array->flags & NPY_ARRAY_WRITEABLE) != 0;
+  arg.rank = static_cast<uint8_t>(array->nd);
+  arg.data = array->data;
+  arg.shape = reinterpret_cast<const int64_t*>(array->dimensions);
+  arg.strides = reinterpret_cast<const int64_t*>(array->strides);
+  arg.bits = 0;
+  return Read::done;
+}
+
+bool read_number(PyObject* object, driver::Arg& arg) noexcept {
+  arg.kind = driver::Arg::Kind::scalar;
+  arg.weak = true;
+  arg.writeable = false;
+  arg.rank = 0;
+  arg.data = nullptr;
+  arg.shape = arg.strides = nullptr;
+  if (PyFloat_CheckExact(object)) {
+    arg.dtype = DType::f64;
+    arg.bits = std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(object));
+    return true;
+  }
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  arg.dtype = DType::i64;
+  arg.bits = static_cast<uint64_t>(value);
+  if (overflow == 0) return true;
+  if (overflow < 0) return false;
+  arg.dtype = DType::u64;
+  arg.bits = PyLong_AsUnsignedLongLong(object);
+  if (arg.bits != ~uint64_t{0} || PyErr_Occurred() == nullptr) return true;
+  PyErr_Clear();
+  return false;
+}
+
+Read read_argument(PyObject* object, driver::Arg& arg) noexcept {
+  if (PyArray_CheckExact(object)) return read_array(object, arg);
+  if (PyFloat_CheckExact(object) || PyLong_CheckExact(object))
+    return read_number(object, arg) ? Read::done : Read::difficult;
+  if (PyArray_IsScalar(object, Generic)) {
+    PyArray_Descr* descr = PyArray_DescrFromScalar(object);
+    if (descr == nullptr) {
+      PyErr_Clear();
+      return Read::difficult;
+    }
+    const std::optional<DType> dtype = dtype_of_number(descr->type_num);
+    Py_DECREF(descr);
+    if (!dtype) return Read::difficult;
+    arg.kind = driver::Arg::Kind::scalar;
+    arg.dtype = *dtype;
+    arg.weak = false;
+    arg.writeable = false;
+    arg.rank = 0;
+    arg.data = nullptr;
+    arg.shape = arg.strides = nullptr;
+    uint64_t raw = 0;
+    PyArray_ScalarAsCtype(object, &raw);
+    arg.bits = raw;
+    if (is_signed(*dtype)) {
+      // Integers are kept sign-extended.
+      const unsigned shift = 64 - 8 * static_cast<unsigned>(size_of(*dtype));
+      arg.bits = static_cast<uint64_t>(static_cast<int64_t>(raw << shift) >> shift);
+    }
+    return Read::done;
+  }
+  return PyArray_Check(object) || (PyLong_Check(object) && !PyBool_Check(object)) || PyFloat_Check(object)
+             ? Read::difficult
+             : Read::constant;
+}
+
+PyObject* plain_argument(PyObject* object, const std::string& what, bool may_write) {
+  if (PyLong_Check(object))
+    throw_launch_error(what + " is the integer " + text_of(object) + ", which fits neither int64 nor uint64",
+                       {"hint: pass a float if rounding is fine"});
+  if (PyFloat_Check(object)) return PyFloat_FromDouble(PyFloat_AS_DOUBLE(object));
+  if (!PyArray_Check(object)) {
+    const nb::object descr = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(object)));
+    refuse_dtype(reinterpret_cast<PyArray_Descr*>(descr.ptr()), what);
+  }
+  auto* array = reinterpret_cast<PyArrayObject*>(object);
+  if (!is_plain_subclass(object))
+    throw_launch_error(what + " is a " + Py_TYPE(object)->tp_name + ", a kind of array that computes in its own way",
+                       {"hint: pass np.asarray(x)"});
+  PyArray_Descr* descr = PyArray_DESCR(array);
+  if (!dtype_of_number(descr->type_num) || !is_native(descr)) refuse_dtype(descr, what);
+  if (PyArray_ISALIGNED(array)) return PyArray_View(array, nullptr, &PyArray_Type);
+  const bool write_back = may_write && PyArray_ISWRITEABLE(array);
+  Py_INCREF(descr);
+  PyObject* copy = PyArray_FromArray(
+      array, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY | (write_back ? NPY_ARRAY_WRITEBACKIFCOPY : 0));
+  if (copy != nullptr && !write_back && !PyArray_ISWRITEABLE(array))
+    PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(copy), NPY_ARRAY_WRITEABLE);
+  return copy;
+}
+
+PyObject* new_output(const driver::OutputSpec& spec) noexcept {
+  // Fresh pages cost more than most kernels; the pool keeps them. Small arrays are NumPy's own business.
+  constexpr size_t kPooled = size_t{1} << 20;
+  PyArray_Descr* descr = PyArray_DescrFromType(number_of_dtype(spec.dtype));
+  size_t bytes = size_of(spec.dtype);
+  for (const int64_t n : spec.shape) bytes *= static_cast<size_t>(n);
+  auto* shape = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(spec.shape.data()));
+  auto* strides = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(spec.strides.data()));
+  const int rank = static_cast<int>(spec.shape.size());
+  if (bytes < kPooled)
+    return PyArray_NewFromDescr(&PyArray_Type, descr, rank, shape, strides, nullptr, 0, nullptr);
+  runtime::Buffer* buffer = nullptr;
+  try {
+    buffer = new runtime::Buffer(runtime::allocate(bytes));
+  } catch (...) {
+    Py_DECREF(descr);
+    return PyErr_NoMemory();
+  }
+  PyObject* owner = PyCapsule_New(buffer, nullptr, [](PyObject* capsule) {
+    delete static_cast<runtime::Buffer*>(PyCapsule_GetPointer(capsule, nullptr));
+  });
+  if (owner == nullptr) {
+    delete buffer;
+    Py_DECREF(descr);
+    return nullptr;
+  }
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, rank, shape, strides, buffer->data,
+                                         NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED, nullptr);
+  if (array == nullptr || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) != 0) {
+    if (array == nullptr) Py_DECREF(owner);  // SetBaseObject takes it even when it fails
+    Py_XDECREF(array);
+    return nullptr;
+  }
+  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array), NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+  return array;
+}
+
+}  // namespace picokernel::python

@@ -1,0 +1,99 @@
+// C++ exceptions as Python's, by picokernel/errors.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <new>
+
+#include "core.h"
+
+namespace picokernel::python {
+
+namespace {
+
+nb::object build(const char* kind, const std::vector<Diagnostic>& diagnostics) {
+  nb::list list;
+  for (const Diagnostic& d : diagnostics) {
+    const char* severity = d.severity == Severity::error ? "error" : d.severity == Severity::warning ? "warning" : "note";
+    nb::list notes;
+    for (const std::string& note : d.notes) notes.append(note);
+    list.append(nb::make_tuple(severity, d.location.file, d.location.line, d.location.column, d.location.end_column,
+                               d.message, nb::tuple(notes)));
+  }
+  const nb::module_ errors = nb::module_::import_("picokernel.errors");
+  return errors.attr("from_diagnostics")(errors.attr(kind), list);
+}
+
+void raise(const char* kind, const Error& error) {
+  const nb::object exception = build(kind, error.diagnostics());
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+}
+
+// What happened inside of picokernel to find a user's error is of no use to the user.
+void drop_own_traceback() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* base = own_attribute("picokernel.errors", "Error");
+  if (base == nullptr) PyErr_Clear();
+  if (base != nullptr && value != nullptr && PyObject_IsInstance(value, base) == 1) {
+    PyException_SetTraceback(value, Py_None);
+    Py_CLEAR(traceback);
+  }
+  PyErr_Restore(type, value, traceback);
+}
+
+}  // namespace
+
+void set_python_error() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const ErrorSet&) {
+    } catch (nb::python_error& e) {
+      e.restore();
+    } catch (const CompileError& e) {
+      raise("CompileError", e);
+    } catch (const LaunchError& e) {
+      raise("LaunchError", e);
+    } catch (const KernelError& e) {
+      raise("KernelError", e);
+    } catch (const InternalError& e) {
+      raise("InternalError", e);
+    } catch (const Error& e) {
+      raise("Error", e);
+    } catch (const std::bad_alloc&) {
+      PyErr_NoMemory();
+    } catch (const std::exception& e) {
+      PyErr_SetString(PyExc_RuntimeError, e.what());
+    } catch (...) {
+      PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+    }
+    drop_own_traceback();
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+PyObject* own_attribute(const char* module, const char* name) {
+  // Modules keep what they define: borrowed from them.
+  const nb::object m = nb::steal(PyImport_ImportModule(module));
+  if (!m.is_valid()) return nullptr;
+  PyObject* attribute = PyObject_GetAttrString(m.ptr(), name);
+  Py_XDECREF(attribute);
+  return attribute;
+}
+
+void throw_launch_error(std::string message, std::vector<std::string> notes) {
+  throw LaunchError(Diagnostic{.message = std::move(message), .notes = std::move(notes)});
+}
+
+Location to_location(nb::handle tuple) {
+  return {.file = nb::cast<std::string>(tuple[0]),
+          .line = nb::cast<uint32_t>(tuple[1]),
+          .column = nb::cast<uint32_t>(tuple[2]),
+          .end_column = nb::cast<uint32_t>(tuple[3])};
+}
+
+}  // namespace picokernel::python

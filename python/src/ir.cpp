@@ -1,0 +1,72 @@
+// Modules as text, passes, and plans to look at.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "core.h"
+#include "driver/backends.h"
+#include "driver/compile.h"
+#include "ir/text.h"
+#include "passes/pass.h"
+#include "plan_view.h"
+
+namespace picokernel::python {
+
+namespace {
+
+std::string source_of(const PlanView& view) {
+  // Object code is shown as assembly, what is interpreted as IR.
+  const std::string& code = view.plan->artifact().code;
+  if (view.backend->open == nullptr) return code;
+  return ir::print(view.plan->emitted());
+}
+
+}  // namespace
+
+void bind_ir(nb::module_& m) {
+  nb::class_<ir::Module>(m, "Module", "A function of the IR. str() gives its text.")
+      .def_prop_ro("name", [](const ir::Module& x) { return x.name; })
+      .def_prop_ro("level", [](const ir::Module& x) { return x.level == ir::Level::kernel ? "kernel" : "graph"; })
+      .def(
+          "text",
+          [](const ir::Module& x, bool locations, bool names) {
+            return ir::print(x, {.locations = locations, .names = names});
+          },
+          nb::arg("locations") = false, nb::arg("names") = true)
+      .def("__str__", [](const ir::Module& x) { return ir::print(x); });
+  m.def(
+      "parse", [](std::string_view text, const std::string& file) { return ir::parse(text, file); }, nb::arg("text"),
+      nb::arg("file") = "<string>", "The functions of a text. Raises CompileError with all that is wrong.");
+  m.def(
+      "run_pass",
+      [](const ir::Module& x, std::string_view name) {
+        const passes::Pass* pass = passes::find_pass(name);
+        if (pass == nullptr) throw_launch_error("there is no pass '" + std::string(name) + "'");
+        return driver::run_passes(x, {pass, 1}, {});
+      },
+      "The module after one pass.");
+  m.def("passes", [] {
+    nb::dict all;
+    for (const passes::Pass& p : passes::all_passes()) all[nb::cast(p.name)] = p.summary;
+    return all;
+  }, "All passes by name, with what they do.");
+  m.def(
+      "emit",
+      [](const ir::Module& x, std::string_view name) {
+        const backend::Backend& backend = backend_to_look_at(name);
+        const ir::Module lowered = driver::lower_for(backend, x);
+        if (backend.open != nullptr) return ir::print(lowered);
+        return backend.emit(lowered).code;
+      },
+      "What a backend prints for a module: the text of source backends, IR for the others.");
+
+  nb::class_<PlanView>(m, "Plan", "How one kind of call was compiled.")
+      .def_prop_ro("graph", [](const PlanView& v) { return ir::print(v.plan->traced()); })
+      .def_prop_ro("emitted", [](const PlanView& v) { return ir::print(v.plan->emitted()); })
+      .def_prop_ro("backend", [](const PlanView& v) { return v.backend->name; })
+      .def_prop_ro("source", &source_of)
+      .def_prop_ro("bytes", [](const PlanView& v) { return v.plan->bytes(); });
+}
+
+}  // namespace picokernel::python

@@ -1,0 +1,22 @@
+// The module picokernel._core.
+#define PK_IMPORT_NUMPY
+#include "numpy_api.h"
+
+#include "core.h"
+
+namespace picokernel::python {
+void init_binding(nb::module_& m);
+}
+
+NB_MODULE(_core, m) {
+  using namespace picokernel::python;
+  if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
+  m.doc() = "The core of picokernel: compiler, backends and traces.";
+  m.attr("__version__") = PICOKERNEL_VERSION;
+  bind_backends(m);
+  bind_ir(m);
+  bind_tracer(m);
+  bind_profile(m);
+  init_binding(m);
+  bind_kernel(m);
+}

@@ -1,0 +1,159 @@
+// Printed Python source as a function, and its instrumented twin: the same text with a stamp between the operations,
+// made at the first call that somebody records.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include "ir/text.h"
+#include "kernel_object.h"
+#include "support/check.h"
+
+namespace picokernel::python {
+
+namespace {
+
+PyObject* stamp(PyObject*, PyObject*) noexcept {
+  if (trace::Stamps* const run = trace::Stamps::current()) run->stamp();
+  Py_RETURN_NONE;
+}
+
+PyMethodDef stamp_definition = {"_s", stamp, METH_NOARGS, nullptr};
+
+PyObject* open_text(const Entry& entry, bool instrumented) {
+  PyObject* opened = own_attribute("picokernel.sources", "opened");
+  if (opened == nullptr) throw ErrorSet{};
+  const backend::Artifact& artifact = entry.plan->artifact();
+  nb::object result;
+  try {
+    if (!instrumented) {
+      result = nb::borrow(opened)(artifact.code, artifact.entry, entry.backend->name);
+    } else {
+      nb::list lines;
+      for (const backend::PrintedOp& op : artifact.operations) lines.append(op.line);
+      const nb::object stamps = nb::steal(PyCFunction_New(&stamp_definition, nullptr));
+      result = nb::borrow(opened)(artifact.code, artifact.entry, entry.backend->name, stamps, lines);
+    }
+  } catch (nb::python_error& e) {
+    e.restore();
+    throw ErrorSet{};
+  }
+  return result.release().ptr();
+}
+
+trace::Category category_named(std::string_view name) {
+  for (size_t i = 0; i < trace::kCategoryCount; ++i)
+    if (trace::category_name(static_cast<trace::Category>(i)) == name) return static_cast<trace::Category>(i);
+  PK_UNREACHABLE("a printed operation of category ", name);
+}
+
+// The values of the size symbols, from the arguments' shapes.
+std::vector<int64_t> symbols_of(const ir::Module& m, const std::vector<Layout>& layouts) {
+  std::vector<int64_t> symbols(m.sizes.symbol_count(), 0);
+  for (size_t i = 0; i < std::min(layouts.size(), m.params().size()); ++i) {
+    const std::vector<SizeId>& shape = m.type(m.params()[i]).shape;
+    for (size_t d = 0; d < std::min(shape.size(), layouts[i].shape.size()); ++d)
+      if (const SizeNode& n = m.sizes[shape[d]]; n.kind == SizeKind::symbol)
+        symbols[static_cast<size_t>(n.constant)] = layouts[i].shape[d];
+  }
+  return symbols;
+}
+
+int64_t elements_of(const ir::Module& m, ir::ValueId v, std::span<const int64_t> symbols) {
+  int64_t n = 1;
+  for (const SizeId size : m.type(v).shape) n *= m.sizes.eval(size, symbols);
+  return n;
+}
+
+// Arrays read and written by one operation.
+int64_t bytes_of(const ir::Module& m, const ir::Op& op, std::span<const int64_t> symbols) {
+  int64_t bytes = 0;
+  for (const auto* values : {&op.operands, &op.results})
+    for (const ir::ValueId v : *values)
+      if (!m.type(v).is_scalar()) bytes += elements_of(m, v, symbols) * static_cast<int64_t>(size_of(m.type(v).dtype));
+  return bytes;
+}
+
+trace::TableId register_table(const Entry& entry) {
+  const backend::Artifact& artifact = entry.plan->artifact();
+  const ir::Module& m = entry.plan->emitted();
+  const std::vector<int64_t> symbols = symbols_of(m, entry.layouts);
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < artifact.code.size();) {
+    const size_t end = std::min(artifact.code.find('\n', at), artifact.code.size());
+    lines.push_back(artifact.code.substr(at, end - at));
+    at = end + 1;
+  }
+  std::vector<trace::OpInfo> ops;
+  for (const backend::PrintedOp& printed : artifact.operations) {
+    std::string text = lines.at(printed.line - 1);
+    text.erase(0, text.find_first_not_of(' '));
+    trace::OpInfo info{.category = category_named(printed.category),
+                       .name = trace::intern(text),
+                       .printed_line = printed.line,
+                       .printed_text = text};
+    if (printed.op.valid()) {
+      const ir::Op& op = m.ops[printed.op];
+      info.ir_op = ir::print_op(m, printed.op);
+      info.user_location = to_string(m.location(op));
+      info.bytes = bytes_of(m, op, symbols);
+      if (ir::info(op.opcode).elementwise() && !op.results.empty())
+        info.operations = elements_of(m, op.results[0], symbols);
+    }
+    ops.push_back(std::move(info));
+  }
+  return trace::register_ops(std::move(ops), entry.backend->name);
+}
+
+}  // namespace
+
+SourceKernel* open_source(KernelState& k, const Entry& entry) {
+  std::unique_ptr<SourceKernel>& source = k.sources[&entry.plan->artifact()];
+  if (source == nullptr) {
+    auto made = std::make_unique<SourceKernel>();
+    static const trace::NameId name = trace::intern("open source");
+    const trace::Span span(trace::Category::compile, name);
+    made->function = open_text(entry, false);
+    source = std::move(made);
+  }
+  return source.get();
+}
+
+void close_source(SourceKernel* source) noexcept {
+  Py_CLEAR(source->function);
+  Py_CLEAR(source->twin);
+}
+
+void prepare_twin(Entry& entry) {
+  static const trace::NameId name = trace::intern("instrument source");
+  const trace::Span span(trace::Category::compile, name);
+  if (entry.source->twin == nullptr) entry.source->twin = open_text(entry, true);
+  entry.ops = register_table(entry);
+  entry.twin_ready = true;
+}
+
+bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects, PyObject* const* outs,
+                size_t out_count) {
+  std::vector<PyObject*> all(objects, objects + args.size());
+  all.insert(all.end(), outs, outs + out_count);
+  std::vector<nb::object> kept;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].kind != driver::Arg::Kind::scalar || args[i].dtype != DType::u64 || !args[i].weak) continue;
+    // The sources take Python's ints for int64.
+    PyObject* number = PyArrayScalar_New(UInt64);
+    if (number == nullptr) return false;
+    PyArrayScalar_VAL(number, UInt64) = args[i].bits;
+    kept.push_back(nb::steal(number));
+    all[i] = number;
+  }
+  PyObject* result = nullptr;
+  if (entry.twin_ready && trace::enabled()) {
+    trace::Stamps stamps(entry.ops);
+    result = PyObject_Vectorcall(entry.source->twin, all.data(), all.size(), nullptr);
+  } else {
+    result = PyObject_Vectorcall(entry.source->function, all.data(), all.size(), nullptr);
+  }
+  Py_XDECREF(result);
+  return result != nullptr;
+}
+
+}  // namespace picokernel::python

@@ -1,0 +1,98 @@
+// The tracer and its values, for picokernel/traced.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "core.h"
+#include "frontend/tracer.h"
+
+namespace picokernel::python {
+
+using frontend::Tracer;
+using frontend::Value;
+
+namespace {
+
+Value literal(nb::handle number) {
+  PyObject* const o = number.ptr();
+  Value v{.kind = Value::Kind::literal, .weak = true};
+  if (PyBool_Check(o)) {
+    v.literal = o == Py_True;
+  } else if (PyFloat_Check(o)) {
+    v.literal = PyFloat_AS_DOUBLE(o);
+  } else if (PyLong_Check(o)) {
+    int overflow = 0;
+    const int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    v.literal = value;
+    if (overflow > 0) {
+      const uint64_t large = PyLong_AsUnsignedLongLong(o);
+      if (PyErr_Occurred()) throw nb::python_error();
+      v.literal = large;
+    } else if (overflow < 0) {
+      PyErr_SetString(PyExc_OverflowError, "too small for int64");
+      throw nb::python_error();
+    }
+  } else {
+    throw nb::type_error("a Python number is needed");
+  }
+  return v;
+}
+
+DType dtype_named(std::string_view name) {
+  const auto dtype = dtype_from_numpy(name);
+  if (!dtype) throw nb::value_error(("no dtype " + std::string(name)).c_str());
+  return *dtype;
+}
+
+// Sizes that the trace fixes as ints, the others as values.
+nb::list shape(Tracer& t, Value v, nb::handle where) {
+  nb::list sizes;
+  for (const SizeId size : t.shape(v)) {
+    if (const auto constant = t.module().sizes.as_constant(size))
+      sizes.append(*constant);
+    else
+      sizes.append(t.size(size, to_location(where)));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void bind_tracer(nb::module_& m) {
+  nb::class_<Value>(m, "Value", "A value of a trace.")
+      .def_prop_ro("kind",
+                   [](const Value& v) {
+                     return v.kind == Value::Kind::ref ? "ref" : v.kind == Value::Kind::value ? "value" : "literal";
+                   })
+      .def_ro("weak", &Value::weak);
+  m.def("literal", &literal, "The value of a Python number; OverflowError if an int fits neither int64 nor uint64.");
+
+  nb::class_<Tracer>(m, "Tracer", "Builds the graph of one kernel. Places are (file, line, column, end column).")
+      .def("apply",
+           [](Tracer& t, std::string_view name, const std::vector<Value>& operands, nb::handle where) {
+             return t.apply(name, operands, to_location(where));
+           })
+      .def("cast",
+           [](Tracer& t, Value v, std::string_view dtype, nb::handle where) {
+             return t.cast(v, dtype_named(dtype), to_location(where));
+           })
+      .def("store", [](Tracer& t, Value target, Value v, nb::handle where) { t.store(target, v, to_location(where)); })
+      .def("store_out",
+           [](Tracer& t, Value target, Value v, nb::handle where) { t.store_out(target, v, to_location(where)); })
+      .def("dtype", [](const Tracer& t, Value v) { return numpy_name(t.dtype(v)); })
+      .def("ndim", [](const Tracer& t, Value v) { return t.shape(v).size(); })
+      .def("shape", &shape)
+      .def("finish", [](Tracer& t, const std::vector<Value>& returned, nb::handle where) {
+        return t.finish(returned, to_location(where));
+      });
+
+  nb::list names;
+  for (const std::string_view name : Tracer::known_ufuncs()) names.append(name);
+  m.attr("known_ufuncs") = nb::tuple(names);  // sorted
+  nb::list dtypes;
+  for (size_t i = 0; i < kDTypeCount; ++i) dtypes.append(numpy_name(static_cast<DType>(i)));
+  m.attr("dtype_names") = nb::tuple(dtypes);
+}
+
+}  // namespace picokernel::python
