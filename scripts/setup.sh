@@ -102,6 +102,7 @@ find_missing() {
   has_header gtest/gtest.h || missing+=(libgtest-dev)
   has_header CLI/CLI.hpp || missing+=(libcli11-dev)
   has_header xxhash.h || missing+=(libxxhash-dev)
+  has_header nlohmann/json.hpp || missing+=(nlohmann-json3-dev)
   if ((bench)); then has_header benchmark/benchmark.h || missing+=(libbenchmark-dev); fi
   has_llvm || missing+=(llvm)
   choose_python

@@ -28,9 +28,9 @@ enum class Severity : uint8_t { error, warning, note };
 
 struct Diagnostic {
   Severity severity = Severity::error;
-  Location location;
-  std::string message;             // what is wrong, with the types seen
-  std::vector<std::string> notes;  // what is allowed, and one hint
+  Location location = {};
+  std::string message = {};             // what is wrong, with the types seen
+  std::vector<std::string> notes = {};  // what is allowed, and one hint
 };
 
 /// All diagnostics as one text: `file:line:column: error: message`, notes indented below.

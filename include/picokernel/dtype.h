@@ -109,5 +109,7 @@ PK_DTYPES(PK_DTYPE_OF)
 
 /// NumPy 2's promotion of two strong types (NEP 50; numpy.promote_types).
 PK_API DType promote(DType a, DType b);
+/// numpy.can_cast(from, to, "same_kind"): what a ufunc may cast into its out=.
+PK_API bool same_kind(DType from, DType to);
 
 }  // namespace picokernel

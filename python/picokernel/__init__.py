@@ -1,14 +1,14 @@
 """picokernel: one kernel, written in Python, on NumPy, as native CPU code, and on MLX.
 
-    import numpy as np, picokernel as pk
+import numpy as np, picokernel as pk
 
-    @pk.kernel
-    def fma(a, b, c):
-        return a * b + c
+@pk.kernel
+def fma(a, b, c):
+    return a * b + c
 
-    fma(a, b, c)                # NumPy arrays in, a NumPy array out
-    fma(a, b, c, out=o)
-    print(fma.ir(), fma.source("numpy"))
+fma(a, b, c)                # NumPy arrays in, a NumPy array out
+fma(a, b, c, out=o)
+print(fma.ir(), fma.source("numpy"))
 """
 
 from numpy import clip, maximum, minimum, where

@@ -5,6 +5,7 @@ A call compares the objects found here with what it finds then; a difference tra
 and functions of installed packages are constants.
 """
 
+import contextlib
 import dis
 import enum
 import functools
@@ -83,14 +84,14 @@ def functions_in(values):
 
 
 def captures(roots):
-    """(watches, key, arrays) of these functions. A watch is (container, name, object): a dict and
-    a key, a cell and None, or an object and its attribute's name; object is absent if nothing is
-    there. `arrays` are the numbers of the watches whose object is an array, each array once."""
+    """(watches, key, arrays) of these functions. A watch is (container, name, object, text): a dict
+    and a key, a cell and None, or an object and its attribute's name; object is absent if nothing
+    is there. `arrays` are the numbers of the watches whose object is an array, each array once."""
     walk = _Walk()
     for root in roots:
         walk.function(_python_function(root))
     arrays, numbers, key = [], {}, []
-    for i, (_, name, value) in enumerate(walk.watches):
+    for i, (_, _, value, name) in enumerate(walk.watches):
         if isinstance(value, np.ndarray):
             if id(value) not in numbers:
                 numbers[id(value)] = len(arrays)
@@ -99,7 +100,7 @@ def captures(roots):
         elif value is _ABSENT or isinstance(value, types.ModuleType):
             key.append((name, Same(value)))
         else:
-            key.append((name, freeze(value, f"{name!r}")))
+            key.append((name, freeze(value)))
     return walk.watches, tuple(key), arrays
 
 
@@ -132,10 +133,8 @@ def with_arrays(function, replacements, memo=None):
     for name in {name for name, *_ in _names(code, _GLOBALS)} & scope.keys():
         scope[name] = replaced(scope[name])
     for new, old in zip(cells, function.__closure__ or (), strict=True):
-        try:
+        with contextlib.suppress(ValueError):  # an empty cell stays empty
             new.cell_contents = replaced(old.cell_contents)
-        except ValueError:
-            pass  # an empty cell stays empty
     return result
 
 
@@ -165,11 +164,12 @@ class _Walk:
                 self.watch(cell, None, value, chain, place, name)
 
     def watch(self, container, name, value, chain, place, shown=None):
-        if not any(c is container and n == name for c, n, _ in self.watches):
-            self.watches.append((container, name, value))
+        shown = shown or name
+        if not any(c is container and n == name for c, n, *_ in self.watches):
+            self.watches.append((container, name, value, shown))
         elif not chain:
             return
-        self.reached(value, chain, shown or name, place)
+        self.reached(value, chain, shown, place)
 
     def reached(self, value, chain, name, place):
         """What the kernel's code can do with a value that it reached under this name."""
@@ -230,9 +230,10 @@ def _installed(thing):
         return _installed_file(thing.__code__.co_filename)
     module = thing if isinstance(thing, types.ModuleType) else sys.modules.get(thing.__module__)
     if module is None or module.__name__ == "__main__":
-        return module is None
-    file = getattr(module, "__file__", None)
-    return file is None or _installed_file(file)
+        return False
+    if file := getattr(module, "__file__", None):
+        return _installed_file(file)
+    return module.__name__.partition(".")[0] in sys.stdlib_module_names
 
 
 def _names(code, opnames):

@@ -52,7 +52,7 @@ def _trace_check(args):
             print(f"{path}: {error}", file=sys.stderr)
             failed = True
             continue
-        wrong = _core.check_chrome_json(text)
+        wrong = _core.check_trace(text)
         failed = failed or bool(wrong)
         for sentence in wrong:
             print(f"{path}: {sentence}")

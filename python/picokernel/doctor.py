@@ -74,7 +74,7 @@ def _caches():
     folder, seen = "/sys/devices/system/cpu/cpu0/cache", []
     for index in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         level, kind, size = (_read(f"{folder}/{index}/{f}") for f in ("level", "type", "size"))
-        if kind != "Instruction":
+        if level and kind != "Instruction":
             seen.append(f"L{level} {size}")
     return ", ".join(seen) or "unknown"
 

@@ -79,8 +79,9 @@ class Kernel(_core.KernelBase):
         return plan.emitted if level == "kernel" else plan.graph
 
     def source(self, backend, *args, **kwargs):
-        """What `backend` runs, as text. For which arguments: see `ir`. The backend need not be
-        live."""
+        """What `backend` runs, as text: Python for "numpy" and "mlx", LLVM IR and assembly for
+        "llvm" and "asm", our IR for "cpu" and "ref". For which arguments: see `ir`. The backend
+        need not be able to run here."""
         return self._plan_for(backend, args, kwargs).source
 
     def show_ir(self):
@@ -130,14 +131,14 @@ class Kernel(_core.KernelBase):
 
     def _trace(self, tracer, values, hidden):
         """Runs the function on traced arrays. `values`: per parameter the core's value, or the
-        constant itself; `hidden`: (array, value) of captured arrays, then of constants met in an
-        earlier try, as `hidden_constants` counts. Called by the core with the interpreter locked.
+        constant itself; `hidden`: (array, value, is constant) of captured arrays and of
+        arrays that an earlier try met as constants. Called by the core with the interpreter locked.
         """
         from .captures import functions_in, with_arrays
         from .traced import Trace, TracedArray
 
         dynamic = sum(isinstance(value, _core.Value) for value in values)
-        trace = Trace(tracer, self._place, dynamic, self._add_constant, self._make_static)
+        trace = Trace(tracer, self._place, dynamic, self._add_constant, self._fix_exponents)
         args, number = [], 0
         for i, value in enumerate(values):
             if isinstance(value, _core.Value):
@@ -156,13 +157,14 @@ class Kernel(_core.KernelBase):
         function = self.__wrapped__
         if arrays:
             function = with_arrays(function, arrays)
-            args = [
-                with_arrays(a, arrays) if list(functions_in([a])) == [a] else a for a in args
-            ]
+            args = [with_arrays(a, arrays) if list(functions_in([a])) == [a] else a for a in args]
         keyword_only = function.__code__.co_kwonlyargcount
         names = self.parameters[len(args) - keyword_only :]
         kwargs = dict(zip(names, args[len(args) - keyword_only :], strict=True))
-        return trace.finish(function(*args[: len(args) - keyword_only], **kwargs))
+        try:
+            return trace.finish(function(*args[: len(args) - keyword_only], **kwargs))
+        finally:
+            trace.end()
 
 
 def kernel(function=None, /, *, backend=None):

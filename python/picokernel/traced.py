@@ -22,12 +22,12 @@ _NUMBERS = (bool, int, float)
 class Trace:
     """One run of a kernel's function. Finds the user's place in the source for each operation."""
 
-    def __init__(self, tracer, definition, first_captured, add_constant, make_static):
+    def __init__(self, tracer, definition, first_captured, add_constant, fix_exponents):
         self.tracer = tracer
         self.first_captured = first_captured
         self.definition = definition
         self.add_constant = add_constant
-        self.make_static = make_static
+        self.fix_exponents = fix_exponents
         self.constants = []
         self._lifted = {}
         self._places = {}
@@ -47,21 +47,25 @@ class Trace:
             place = self._places[code, frame.f_lasti] = _place(code, frame.f_lasti)
         return place
 
+    def end(self):
+        """From here on, operations on what the trace left behind are errors."""
+        self.tracer = _Ended(self)
+
     def value(self, x, where):
         """The core's value for what an operation met."""
         if isinstance(x, TracedArray):
             if x._trace is not self:
                 raise _at(where, "a traced array of another call is used here", _ESCAPED)
             return x._value
+        if isinstance(x, np.generic):  # first: np.float64 is a float too
+            name = supported_dtype(x.dtype, where)
+            return self.tracer.cast(_core.literal(x.item()), name, where)
         if isinstance(x, _NUMBERS):
             try:
                 return _core.literal(x)
             except OverflowError:
                 hint = "write it as a float if rounding is fine"
                 raise _at(where, f"the integer {x} fits neither int64 nor uint64", hint) from None
-        if isinstance(x, np.generic):
-            name = supported_dtype(x.dtype, where)
-            return self.tracer.cast(_core.literal(x.item()), name, where)
         if isinstance(x, np.ndarray):
             return self._array(x, where)
         raise _at(
@@ -89,13 +93,14 @@ class Trace:
     def apply(self, name, operands, where):
         values = [self.value(x, where) for x in operands]
         sources = frozenset().union(*(x._sources for x in operands if isinstance(x, TracedArray)))
-        if name == "power" and (exponent := operands[1]).__class__ is TracedArray:
-            if exponent._value.weak and exponent.dtype.kind in "iu":
-                self.make_static(exponent._sources)
+        if name == "power" and isinstance(operands[1], TracedArray) and operands[1]._value.weak:
+            # NumPy has rules of its own for some numbers.
+            self.fix_exponents(operands[1]._sources)
+            if operands[1].dtype.kind != "f":
                 raise _at(
                     where,
                     "a size as exponent is known at run time only",
-                    "convert the exponent to an array's type, as in x ** n.astype(np.float64)",
+                    "convert it to an array's type, as in x ** n.astype(np.float64)",
                 )
         result = TracedArray(self, self.tracer.apply(name, values, where))
         if sources and result._value.weak:
@@ -155,6 +160,14 @@ class Trace:
         return module, kind, slots
 
 
+class _Ended:
+    def __init__(self, trace):
+        self._trace = trace
+
+    def __getattr__(self, name):
+        raise _at(self._trace.here(), "a traced array of another call is used here", _ESCAPED)
+
+
 def _place(code, lasti):
     positions = list(code.co_positions())[lasti // 2]
     line, end_line, column, end_column = positions
@@ -191,9 +204,7 @@ def supported_dtype(dtype, where):
 
 
 def _same_array(a, b):
-    return a is b or (
-        a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    )
+    return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
 
 
 def _refused(name, message, hint):
@@ -222,6 +233,8 @@ class TracedArray:
         return f"array ({self.dtype}, {self.ndim}-d)"
 
     def __repr__(self):
+        if isinstance(self._trace.tracer, _Ended):
+            return "<traced array of a call that has ended>"
         return f"<traced {self._describe()}>"
 
     @property
@@ -319,12 +332,16 @@ class TracedArray:
             raise _at(where, f"np.{name}.{method} is not supported on traced arrays", _ELEMENTWISE)
         for option in options:
             if option == "where" or options[option] not in (None, "same_kind", "K", True):
-                raise _at(where, f"np.{name} with {option}= is not supported on traced arrays",
-                          "use pk.where for where=, and .astype for dtype=")
+                raise _at(
+                    where,
+                    f"np.{name} with {option}= is not supported on traced arrays",
+                    "use pk.where for where=, and .astype for dtype=",
+                )
         if name == "divmod":
             both = [trace.apply(n, inputs, where) for n in ("floor_divide", "remainder")]
-            return tuple(_into(trace, r, o, where) for r, o in zip(both, out or (None, None),
-                                                                   strict=True))
+            return tuple(
+                _into(trace, r, o, where) for r, o in zip(both, out or (None, None), strict=True)
+            )
         if getattr(np, name, None) is not ufunc and name != "clip":
             raise _at(where, f"the ufunc {name} is not NumPy's and cannot be traced", _ELEMENTWISE)
         result = trace.apply(name, inputs, where)
@@ -334,15 +351,19 @@ class TracedArray:
         handler = _FUNCTIONS.get(function)
         if handler is None:
             where = self._trace.here()
-            raise _at(where, f"np.{function.__name__} is not supported on traced arrays",
-                      _nearest(function.__name__))
+            raise _at(
+                where,
+                f"np.{function.__name__} is not supported on traced arrays",
+                _nearest(function.__name__),
+            )
         return handler(self._trace, *args, **kwargs)
 
     def __getattr__(self, name):
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"traced arrays have no attribute {name!r}")
-        raise _at(self._trace.here(), f"arrays' .{name} is not supported on traced arrays",
-                  _nearest(name))
+        raise _at(
+            self._trace.here(), f"arrays' .{name} is not supported on traced arrays", _nearest(name)
+        )
 
     def __pos__(self):
         return self._trace.apply("positive", (self,), self._trace.here())
@@ -357,42 +378,50 @@ class TracedArray:
         return other // self, other % self
 
     __bool__ = _refused(
-        "__bool__", "the truth of a traced {type} is known when the kernel runs, not while it is "
-        "traced", "write pk.where(condition, x, y) instead of if, and & | ~ instead of and, or, not"
+        "__bool__",
+        "the truth of a traced {type} is known when the kernel runs, not while it is traced",
+        "write pk.where(condition, x, y) instead of if, and & | ~ instead of and, or, not",
     )
     __len__ = _refused(
         "__len__", "len() of a traced {type} is known when the kernel runs", "use x.shape[0]"
     )
     __iter__ = _refused(
-        "__iter__", "a traced {type} cannot be iterated over: its size is known when the kernel "
-        "runs", "compute with the whole array"
+        "__iter__",
+        "a traced {type} cannot be iterated over: its size is known when the kernel runs",
+        "compute with the whole array",
     )
     __float__ = _refused(
-        "__float__", "float() of a traced {type}: its value is known when the kernel runs",
-        "use .astype(np.float64), and NumPy's functions instead of math's"
+        "__float__",
+        "float() of a traced {type}: its value is known when the kernel runs",
+        "use .astype(np.float64), and NumPy's functions instead of math's",
     )
     __int__ = _refused(
-        "__int__", "int() of a traced {type}: its value is known when the kernel runs",
-        "use .astype(np.int64)"
+        "__int__",
+        "int() of a traced {type}: its value is known when the kernel runs",
+        "use .astype(np.int64)",
     )
     __complex__ = _refused(
-        "__complex__", "complex() of a traced {type}: complex numbers are not supported",
-        "compute with the real and the imaginary part"
+        "__complex__",
+        "complex() of a traced {type}: complex numbers are not supported",
+        "compute with the real and the imaginary part",
     )
     __index__ = _refused(
-        "__index__", "a traced {type} as an index, a size or a range: its value is known when the "
-        "kernel runs", "compute with whole arrays; numbers that fix sizes have to be constants"
+        "__index__",
+        "a traced {type} as an index, a size or a range: its value is known when the kernel runs",
+        "compute with whole arrays; numbers that fix sizes have to be constants",
     )
     __array__ = _refused(
-        "__array__", "a traced {type} cannot become a NumPy array: its values are known when the "
-        "kernel runs", "store into arguments and traced arrays only, and use elementwise functions"
+        "__array__",
+        "a traced {type} cannot become a NumPy array: its values are known when the kernel runs",
+        "store into arguments and traced arrays only, and use elementwise functions",
     )
     __contains__ = _refused(
         "__contains__", "`in` on a traced {type} needs its values", "compare and use pk.where"
     )
     __matmul__ = __rmatmul__ = __imatmul__ = _refused(
-        "__matmul__", "matrix multiplication of a traced {type} is not supported",
-        "kernels compute element by element: use np.matmul outside of the kernel"
+        "__matmul__",
+        "matrix multiplication of a traced {type} is not supported",
+        "kernels compute element by element: use np.matmul outside of the kernel",
     )
 
 
@@ -472,8 +501,11 @@ _operators()
 
 def _where(trace, condition, *choices):
     if len(choices) != 2:
-        raise _at(trace.here(), "np.where with one argument finds indices",
-                  "write pk.where(condition, x, y)")
+        raise _at(
+            trace.here(),
+            "np.where with one argument finds indices",
+            "write pk.where(condition, x, y)",
+        )
     return trace.apply("where", (condition, *choices), trace.here())
 
 
@@ -493,8 +525,11 @@ def _clip(trace, a, a_min=None, a_max=None, out=None, *, min=None, max=None):
 def _round(trace, a, decimals=0, out=None):
     where = trace.here()
     if decimals != 0:
-        raise _at(where, f"rounding to {decimals} decimals is not supported",
-                  "scale, use np.rint, and scale back")
+        raise _at(
+            where,
+            f"rounding to {decimals} decimals is not supported",
+            "scale, use np.rint, and scale back",
+        )
     name = "positive" if a.dtype.kind in "iu" else "rint"
     return _into(trace, trace.apply(name, (a,), where), out, where)
 
@@ -502,10 +537,16 @@ def _round(trace, a, decimals=0, out=None):
 def _full_like(trace, a, fill_value, dtype=None, order="K", subok=True, shape=None):
     where = trace.here()
     if shape is not None:
-        raise _at(where, "another shape= is not supported on traced arrays",
-                  "arrays have the shape of an argument or of a result")
-    value = trace.tracer.cast(trace.value(fill_value, where), supported_dtype(
-        a.dtype if dtype is None else dtype, where), where)
+        raise _at(
+            where,
+            "another shape= is not supported on traced arrays",
+            "arrays have the shape of an argument or of a result",
+        )
+    value = trace.tracer.cast(
+        trace.value(fill_value, where),
+        supported_dtype(a.dtype if dtype is None else dtype, where),
+        where,
+    )
     like = trace.tracer.cast(trace.value(a, where), trace.tracer.dtype(value), where)
     # The shape comes from the array that is not chosen.
     filled = trace.tracer.apply("where", [_core.literal(True), value, like], where)
@@ -514,8 +555,11 @@ def _full_like(trace, a, fill_value, dtype=None, order="K", subok=True, shape=No
 
 def _copyto(trace, dst, src, casting="same_kind", where=True):
     if where is not True or casting not in ("same_kind", "unsafe"):
-        raise _at(trace.here(), "np.copyto with where= or another casting= is not supported",
-                  "write dst[...] = pk.where(mask, src, dst)")
+        raise _at(
+            trace.here(),
+            "np.copyto with where= or another casting= is not supported",
+            "write dst[...] = pk.where(mask, src, dst)",
+        )
     _into(trace, _full_like(trace, dst, src), dst, trace.here())
 
 

@@ -10,7 +10,7 @@ namespace picokernel::python {
 
 namespace {
 
-constexpr int kNumbers[] = {NPY_BOOL,  NPY_INT8,   NPY_INT16,  NPY_INT32,   NPY_INT64,  NPY_UINT8,
+constexpr int kNumbers[] = {NPY_BOOL,   NPY_INT8,   NPY_INT16,  NPY_INT32,   NPY_INT64,  NPY_UINT8,
                             NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
 static_assert(std::size(kNumbers) == kDTypeCount);
 
@@ -20,7 +20,8 @@ constexpr uint8_t kNone = 0xff;
 constexpr auto kTable = [] {
   std::array<uint8_t, 32> table{};
   for (uint8_t& t : table) t = kNone;
-  for (size_t i = 0; i < kDTypeCount; ++i) table[static_cast<size_t>(kNumbers[i])] = static_cast<uint8_t>(i);
+  for (size_t i = 0; i < kDTypeCount; ++i)
+    table[static_cast<size_t>(kNumbers[i])] = static_cast<uint8_t>(i);
   const auto same = [&](int number, size_t bytes, bool sign) {
     for (size_t i = 0; i < kDTypeCount; ++i) {
       const auto t = static_cast<DType>(i);
@@ -59,7 +60,8 @@ bool is_plain_subclass(PyObject* object) {
   // Maps of files and records behave as arrays do; masked arrays, matrices and units do not.
   if (PyArray_CheckExact(object)) return true;
   const std::string name = Py_TYPE(object)->tp_name;
-  return name == "numpy.memmap" || name == "memmap" || name == "numpy.rec.recarray" || name == "recarray";
+  return name == "numpy.memmap" || name == "memmap" || name == "numpy.rec.recarray" ||
+         name == "recarray";
 }
 
 [[noreturn]] void refuse_dtype(PyArray_Descr* descr, const std::string& what) {
@@ -69,9 +71,11 @@ bool is_plain_subclass(PyObject* object) {
                        {"kernels take arrays in this machine's byte order",
                         "hint: convert it by x.astype(x.dtype.newbyteorder('='))"});
   std::string hint = "hint: convert it by astype";
-  if (descr->type_num == NPY_OBJECT) hint = "hint: give the array a number type: np.asarray(x, dtype=np.float64)";
+  if (descr->type_num == NPY_OBJECT)
+    hint = "hint: give the array a number type: np.asarray(x, dtype=np.float64)";
   if (descr->type_num == NPY_HALF) hint = "hint: compute in float32: x.astype(np.float32)";
-  if (PyTypeNum_ISCOMPLEX(descr->type_num)) hint = "hint: pass the real and the imaginary part as two arrays";
+  if (PyTypeNum_ISCOMPLEX(descr->type_num))
+    hint = "hint: pass the real and the imaginary part as two arrays";
   throw_launch_error(what + " has dtype " + name, {"supported: " + supported_types(), hint});
 }
 
@@ -89,7 +93,8 @@ Read read_array(PyObject* object, driver::Arg& arg) noexcept {
   if (!PyArray_CheckExact(object)) return Read::difficult;
   const auto* array = reinterpret_cast<PyArrayObject_fields*>(object);
   const auto type = static_cast<unsigned>(array->descr->type_num);
-  if (type >= kTable.size() || kTable[type] == kNone || !is_native(array->descr) || !(array->flags & NPY_ARRAY_ALIGNED))
+  if (type >= kTable.size() || kTable[type] == kNone || !is_native(array->descr) ||
+      !(array->flags & NPY_ARRAY_ALIGNED))
     return Read::difficult;
   arg.kind = driver::Arg::Kind::array;
   arg.dtype = static_cast<DType>(kTable[type]);
@@ -158,23 +163,31 @@ Read read_argument(PyObject* object, driver::Arg& arg) noexcept {
     }
     return Read::done;
   }
-  return PyArray_Check(object) || (PyLong_Check(object) && !PyBool_Check(object)) || PyFloat_Check(object)
+  return PyArray_Check(object) || (PyLong_Check(object) && !PyBool_Check(object)) ||
+                 PyFloat_Check(object)
              ? Read::difficult
              : Read::constant;
 }
 
 PyObject* plain_argument(PyObject* object, const std::string& what, bool may_write) {
+  driver::Arg number;
+  if (PyLong_Check(object) && read_number(object, number))  // of a subclass
+    return number.dtype == DType::u64 ? PyLong_FromUnsignedLongLong(number.bits)
+                                      : PyLong_FromLongLong(static_cast<long long>(number.bits));
   if (PyLong_Check(object))
-    throw_launch_error(what + " is the integer " + text_of(object) + ", which fits neither int64 nor uint64",
-                       {"hint: pass a float if rounding is fine"});
+    throw_launch_error(
+        what + " is the integer " + text_of(object) + ", which fits neither int64 nor uint64",
+        {"hint: pass a float if rounding is fine"});
   if (PyFloat_Check(object)) return PyFloat_FromDouble(PyFloat_AS_DOUBLE(object));
   if (!PyArray_Check(object)) {
-    const nb::object descr = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(object)));
+    const nb::object descr =
+        nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(object)));
     refuse_dtype(reinterpret_cast<PyArray_Descr*>(descr.ptr()), what);
   }
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   if (!is_plain_subclass(object))
-    throw_launch_error(what + " is a " + Py_TYPE(object)->tp_name + ", a kind of array that computes in its own way",
+    throw_launch_error(what + " is a " + Py_TYPE(object)->tp_name +
+                           ", a kind of array that computes in its own way",
                        {"hint: pass np.asarray(x)"});
   PyArray_Descr* descr = PyArray_DESCR(array);
   if (!dtype_of_number(descr->type_num) || !is_native(descr)) refuse_dtype(descr, what);
@@ -182,14 +195,16 @@ PyObject* plain_argument(PyObject* object, const std::string& what, bool may_wri
   const bool write_back = may_write && PyArray_ISWRITEABLE(array);
   Py_INCREF(descr);
   PyObject* copy = PyArray_FromArray(
-      array, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY | (write_back ? NPY_ARRAY_WRITEBACKIFCOPY : 0));
+      array, descr,
+      NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY | (write_back ? NPY_ARRAY_WRITEBACKIFCOPY : 0));
   if (copy != nullptr && !write_back && !PyArray_ISWRITEABLE(array))
     PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(copy), NPY_ARRAY_WRITEABLE);
   return copy;
 }
 
 PyObject* new_output(const driver::OutputSpec& spec) noexcept {
-  // Fresh pages cost more than most kernels; the pool keeps them. Small arrays are NumPy's own business.
+  // Fresh pages cost more than most kernels; the pool keeps them. Small arrays are NumPy's own
+  // business.
   constexpr size_t kPooled = size_t{1} << 20;
   PyArray_Descr* descr = PyArray_DescrFromType(number_of_dtype(spec.dtype));
   size_t bytes = size_of(spec.dtype);
@@ -216,12 +231,14 @@ PyObject* new_output(const driver::OutputSpec& spec) noexcept {
   }
   PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, rank, shape, strides, buffer->data,
                                          NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED, nullptr);
-  if (array == nullptr || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) != 0) {
+  if (array == nullptr ||
+      PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), owner) != 0) {
     if (array == nullptr) Py_DECREF(owner);  // SetBaseObject takes it even when it fails
     Py_XDECREF(array);
     return nullptr;
   }
-  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array), NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array),
+                      NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
   return array;
 }
 

@@ -12,12 +12,15 @@ namespace picokernel::python {
 std::optional<DType> dtype_of_number(int type_number) noexcept;
 int number_of_dtype(DType dtype) noexcept;
 
-inline bool is_native(const PyArray_Descr* descr) noexcept { return PyArray_ISNBO(descr->byteorder); }
+inline bool is_native(const PyArray_Descr* descr) noexcept {
+  return PyArray_ISNBO(descr->byteorder);
+}
 
 enum class Read : uint8_t {
   done,
   constant,  // no array and no number: fixed while tracing
-  difficult  // needs the slow path: a subclass, foreign byte order, unaligned, too large, not supported
+  difficult  // needs the slow path: a subclass, foreign byte order, unaligned, too large, not
+             // supported
 };
 
 /// Fills `arg` from an array or a number; `name` is left alone. Never sets a Python error.
@@ -25,8 +28,9 @@ Read read_argument(PyObject* object, driver::Arg& arg) noexcept;
 /// The same for arrays only.
 Read read_array(PyObject* object, driver::Arg& arg) noexcept;
 
-/// What stands for a difficult argument: an owned, plain, aligned array, possibly one that is written back, or a
-/// number. Throws LaunchError if kernels do not take it; `what` names it in messages.
+/// What stands for a difficult argument: an owned, plain, aligned array, possibly one that is
+/// written back, or a number. Throws LaunchError if kernels do not take it; `what` names it in
+/// messages.
 PyObject* plain_argument(PyObject* object, const std::string& what, bool may_write);
 
 /// Bits of a Python float, and of an int if it fits; false if not.

@@ -1,13 +1,11 @@
 // Which backends there are, which can run here, and which one a call takes.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
+
+#include "driver/backends.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 
-#include "driver/backends.h"
 #include "kernel_object.h"
 #include "plan_view.h"
 #include "runtime/thread_pool.h"
@@ -17,12 +15,13 @@ namespace picokernel::python {
 
 namespace {
 
-PyObject* chosen = nullptr;         // a context variable: the name given to pk.use
-std::string from_environment;       // PICOKERNEL_BACKEND as it was at import; empty: none
+PyObject* chosen = nullptr;    // a context variable: the name given to pk.use
+std::string from_environment;  // PICOKERNEL_BACKEND as it was at import; empty: none
 std::map<const backend::Backend*, std::string> reasons;  // why not live, asked once each
 
 const backend::Backend& default_backend() {
-  // Where the data lives decides. NumPy arrays: native code, or NumPy itself in builds without a compiler.
+  // Where the data lives decides. NumPy arrays: native code, or NumPy itself in builds without a
+  // compiler.
   static const backend::Backend* const found = [] {
     const backend::Backend* cpu = driver::find_backend("cpu");
     return cpu != nullptr && cpu->why_not_live().empty() ? cpu : driver::find_backend("numpy");
@@ -30,7 +29,9 @@ const backend::Backend& default_backend() {
   return *found;
 }
 
-const char* library_of(const backend::Backend& backend) { return backend.name == "mlx" ? "mlx.core" : nullptr; }
+const char* library_of(const backend::Backend& backend) {
+  return backend.name == "mlx" ? "mlx.core" : nullptr;
+}
 
 }  // namespace
 
@@ -47,7 +48,8 @@ std::string why_not_live(const backend::Backend& backend) {
       if (!module.is_valid()) {
         nb::python_error error;
         reason = std::string(error.what());
-        reason = "cannot import " + std::string(library) + " (" + reason.substr(reason.rfind('\n') + 1) +
+        reason = "cannot import " + std::string(library) + " (" +
+                 reason.substr(reason.rfind('\n') + 1) +
                  "): pip install mlx, with mlx[cpu] on Linux";
       }
     }
@@ -65,7 +67,8 @@ const backend::Backend& backend_to_look_at(std::string_view name) {
     names.push_back(b->name);
   }
   std::vector<std::string> notes{"backends: " + known};
-  if (const auto near = nearest(name, names)) notes.push_back("did you mean '" + std::string(*near) + "'?");
+  if (const auto near = nearest(name, names))
+    notes.push_back("did you mean '" + std::string(*near) + "'?");
   throw_launch_error("there is no backend '" + std::string(name) + "'", std::move(notes));
 }
 
@@ -95,19 +98,29 @@ void bind_backends(nb::module_& m) {
     special.fetch_add(1, std::memory_order_relaxed);
   }
   // Blocks of pk.use on any thread make all calls look at the context variable.
-  m.def("_look_at_chosen_backend", [](bool begins) { special.fetch_add(begins ? 1u : ~0u, std::memory_order_relaxed); });
-  m.def("check_backend", [](std::string_view name) { backend_named(name); },
-        "Raises LaunchError if there is no such backend, or if it cannot run here.");
-  m.def("backends", [] {
-    nb::dict all;
-    for (const backend::Backend* b : driver::all_backends()) all[nb::cast(b->name)] = why_not_live(*b);
-    return all;
-  }, "Every backend by name: '' if it can run here, else why not and what to install.");
-  m.def("backend_summaries", [] {
-    nb::dict all;
-    for (const backend::Backend* b : driver::all_backends()) all[nb::cast(b->name)] = b->summary;
-    return all;
-  }, "Every backend by name, in a sentence.");
+  m.def("_look_at_chosen_backend",
+        [](bool begins) { special.fetch_add(begins ? 1u : ~0u, std::memory_order_relaxed); });
+  m.def(
+      "check_backend", [](std::string_view name) { backend_named(name); },
+      "Raises LaunchError if there is no such backend, or if it cannot run here.");
+  m.def(
+      "backends",
+      [] {
+        nb::dict all;
+        for (const backend::Backend* b : driver::all_backends())
+          if (!b->prints_only) all[nb::cast(b->name)] = why_not_live(*b);
+        return all;
+      },
+      "Every backend by name: '' if it can run here, else why not and what to install.");
+  m.def(
+      "backend_summaries",
+      [] {
+        nb::dict all;
+        for (const backend::Backend* b : driver::all_backends())
+          all[nb::cast(b->name)] = b->summary;
+        return all;
+      },
+      "Every backend by name, in a sentence.");
 }
 
 }  // namespace picokernel::python

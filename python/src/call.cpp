@@ -1,10 +1,9 @@
-// The call path: a call like one before costs reading its arguments, comparing them with that call's plan, and the
-// launch. Written against the C API by hand; everything unusual goes to bind.cpp.
-#include "kernel_object.h"
-
-#include <structmember.h>
-
+// The call path: a call like one before costs reading its arguments, comparing them with that
+// call's plan, and the launch. Written against the C API by hand; everything unusual goes to
+// bind.cpp.
 #include <utility>
+
+#include "kernel_object.h"
 
 namespace picokernel::python {
 
@@ -40,12 +39,12 @@ bool same_constants(const Entry& entry, PyObject* const* args) noexcept {
 }
 
 // Reads positional arguments; false: something difficult. Constants are left for same_constants.
-bool read_all(const KernelState& k, PyObject* const* args, size_t count, driver::Arg* out, PyObject** objects,
-              size_t& n, size_t& constants) noexcept {
+bool read_all(const KernelState& k, PyObject* const* args, size_t count, driver::Arg* out,
+              PyObject** objects, size_t& n, size_t& constants) noexcept {
   for (size_t i = 0; i < count; ++i) {
     PyObject* const object = args[i];
-    Read read = Read::constant;
-    if (!k.parameters[i].is_static) read = read_argument(object, out[n]);
+    const Read read =
+        is_fixed_number(k.parameters[i], object) ? Read::constant : read_argument(object, out[n]);
     if (read == Read::difficult) return false;
     if (read == Read::constant) {
       ++constants;
@@ -58,11 +57,12 @@ bool read_all(const KernelState& k, PyObject* const* args, size_t count, driver:
 }
 
 // Arguments that the user does not pass; objects are borrowed from what holds them.
-bool read_hidden(const KernelState& k, const FixedState& fixed, driver::Arg* out, PyObject** objects,
-                 size_t& n) noexcept {
+bool read_hidden(const KernelState& k, const FixedState& fixed, driver::Arg* out,
+                 PyObject** objects, size_t& n) noexcept {
   for (const Hidden& h : fixed.hidden) {
     PyObject* const object = h.constant != nullptr ? h.constant : k.watches[h.watch].value;
-    if (n == kMaxArgs || object == nullptr || read_array(object, out[n]) != Read::done) return false;
+    if (n == kMaxArgs || object == nullptr || read_array(object, out[n]) != Read::done)
+      return false;
     out[n].name = nullptr;
     objects[n++] = object;
   }
@@ -76,15 +76,18 @@ size_t count_constants(const Entry& entry) noexcept {
 }
 
 // A new reference, null with an error set, or Py_NotImplemented: take the slow path.
-PyObject* call_like_before(KernelObject* self, PyObject* const* args, size_t count, PyObject* keywords) {
+PyObject* call_like_before(KernelObject* self, PyObject* const* args, size_t count,
+                           PyObject* keywords) {
   KernelState& k = *self->state;
   PyObject* out = nullptr;
   if (keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0) {
-    if (PyTuple_GET_SIZE(keywords) != 1 || PyTuple_GET_ITEM(keywords, 0) != out_keyword) return Py_NotImplemented;
+    if (PyTuple_GET_SIZE(keywords) != 1 || PyTuple_GET_ITEM(keywords, 0) != out_keyword)
+      return Py_NotImplemented;
     out = args[count];
     if (!PyArray_CheckExact(out)) return Py_NotImplemented;
   }
-  if (count != k.parameters.size() || count > kMaxArgs || k.recent[0] == nullptr) return Py_NotImplemented;
+  if (count != k.parameters.size() || count > kMaxArgs || k.recent[0] == nullptr)
+    return Py_NotImplemented;
   const backend::Backend* backend = nullptr;
   if (special.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (trace_depth != 0) return Py_NotImplemented;
@@ -94,15 +97,19 @@ PyObject* call_like_before(KernelObject* self, PyObject* const* args, size_t cou
   }
   if (!k.watches.empty() && !captures_unchanged(k)) return Py_NotImplemented;
 
-  driver::Arg values[kMaxArgs];
+  // Not initialised: reading fills what is used.
+  alignas(driver::Arg) unsigned char value_bytes[kMaxArgs * sizeof(driver::Arg)];
+  alignas(driver::Arg) unsigned char out_bytes[kMaxOuts * sizeof(driver::Arg)];
+  auto* const values = reinterpret_cast<driver::Arg*>(value_bytes);
+  auto* const outs = reinterpret_cast<driver::Arg*>(out_bytes);
   PyObject* objects[kMaxArgs];
   size_t n = 0, constants = 0;
   if (!read_all(k, args, count, values, objects, n, constants)) return Py_NotImplemented;
-  driver::Arg outs[kMaxOuts];
   PyObject* out_objects[kMaxOuts] = {};
   size_t out_count = 0;
   if (out != nullptr) {
     if (read_array(out, outs[0]) != Read::done) return Py_NotImplemented;
+    outs[0].name = nullptr;
     out_objects[out_count++] = out;
   }
 
@@ -133,7 +140,8 @@ PyObject* call_like_before(KernelObject* self, PyObject* const* args, size_t cou
   return Py_NotImplemented;
 }
 
-PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* keywords) noexcept {
+PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf,
+               PyObject* keywords) noexcept {
   auto* self = reinterpret_cast<KernelObject*>(callable);
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   try {
@@ -152,7 +160,8 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObjec
 PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
               std::span<driver::Arg> outs, PyObject** out_objects) {
   if (entry.source != nullptr && !entry.twin_ready && trace::enabled()) prepare_twin(entry);
-  const trace::Span call_span(trace::Category::call, entry.span, entry.elements, entry.trace_backend);
+  const trace::Span call_span(trace::Category::call, entry.span, entry.elements,
+                              entry.trace_backend);
   const bool scalars = out_objects[0] == nullptr;
   // Owned: outputs made here, and arguments that others could drop while the lock is free.
   std::vector<nb::object> kept;
@@ -165,7 +174,9 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
     if (out_objects[i] == nullptr) return nullptr;
     kept.push_back(nb::steal(out_objects[i]));
     read_array(out_objects[i], outs[i]);
-    if (span.recording()) span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(out_objects[i]))));
+    if (span.recording())
+      span.set_arg(
+          static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(out_objects[i]))));
   }
   if (entry.source != nullptr) {
     std::vector<PyObject*> given(objects, objects + args.size());
@@ -178,12 +189,14 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
       if (copy == nullptr) return nullptr;
       kept.push_back(nb::steal(copy));
       given[i] = copy;
-      if (span.recording()) span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(copy))));
+      if (span.recording())
+        span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(copy))));
     }
     if (!run_source(entry, args, given.data(), out_objects, outs.size())) return nullptr;
     for (const size_t i : entry.reversed)
-      if (entry.plan->written()[i] && PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(objects[i]),
-                                                       reinterpret_cast<PyArrayObject*>(given[i])) < 0)
+      if (entry.plan->written()[i] &&
+          PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(objects[i]),
+                           reinterpret_cast<PyArrayObject*>(given[i])) < 0)
         return nullptr;
   } else {
     if (entry.release_lock)
@@ -194,7 +207,8 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
   return results(*entry.note, objects, out_objects, scalars);
 }
 
-PyObject* results(const Note& note, PyObject* const* objects, PyObject* const* out_objects, bool scalars) {
+PyObject* results(const Note& note, PyObject* const* objects, PyObject* const* out_objects,
+                  bool scalars) {
   const auto one = [&](int slot) -> PyObject* {
     PyObject* object = slot >= 0 ? out_objects[slot] : objects[-1 - slot];
     Py_INCREF(object);
@@ -286,7 +300,8 @@ void dealloc(PyObject* self) {
 void bind_kernel(nb::module_& m) {
   out_keyword = PyUnicode_InternFromString("out");
   static PyMemberDef members[] = {
-      {"__vectorcalloffset__", T_PYSSIZET, offsetof(KernelObject, vectorcall), READONLY, nullptr}, {}};
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(KernelObject, vectorcall), READONLY, nullptr},
+      {}};
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_kernel)},
                          {Py_tp_init, reinterpret_cast<void*>(init_kernel)},
                          {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
@@ -300,15 +315,16 @@ void bind_kernel(nb::module_& m) {
   PyType_Spec spec{.name = "picokernel._core.KernelBase",
                    .basicsize = sizeof(KernelObject),
                    .itemsize = 0,
-                   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+                   .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+                            Py_TPFLAGS_HAVE_VECTORCALL,
                    .slots = slots};
   PyObject* type = PyType_FromSpec(&spec);
   if (type == nullptr) throw nb::python_error();
   kernel_base_type = reinterpret_cast<PyTypeObject*>(type);
   m.attr("KernelBase") = nb::handle(type);
 
-  // Before 3.12 a class made in Python does not inherit the flag. It inherits everything that the flag promises:
-  // the offset of the vectorcall slot, and tp_call, unless it defines __call__.
+  // Before 3.12 a class made in Python does not inherit the flag. It inherits everything that the
+  // flag promises: the offset of the vectorcall slot, and tp_call, unless it defines __call__.
   m.def("_use_vectorcall", [](nb::handle cls) {
     auto* t = reinterpret_cast<PyTypeObject*>(cls.ptr());
     if (!PyType_IsSubtype(t, kernel_base_type) || t->tp_call != PyVectorcall_Call ||

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <picokernel/diagnostic.h>
 
@@ -14,6 +17,7 @@ namespace nb = nanobind;
 
 // The parts of the module, a file each.
 void bind_backends(nb::module_& m);
+void bind_errors();
 void bind_ir(nb::module_& m);
 void bind_kernel(nb::module_& m);
 void bind_profile(nb::module_& m);
@@ -22,9 +26,11 @@ void bind_tracer(nb::module_& m);
 /// Thrown when the Python error indicator of this thread, which holds the interpreter lock, is set.
 struct ErrorSet {};
 
-/// Inside a catch block: turns the exception in flight into a Python error.
+/// Inside a catch block: turns the exception in flight into a Python error. What happened inside of
+/// picokernel to find a user's error leaves no traceback.
 void set_python_error() noexcept;
-/// The attribute of one of our own Python modules, looked up once. Borrowed; null with an error set.
+/// The attribute of one of our own Python modules, looked up once. Borrowed; null with an error
+/// set.
 PyObject* own_attribute(const char* module, const char* name);
 [[noreturn]] void throw_launch_error(std::string message, std::vector<std::string> notes = {});
 
@@ -33,8 +39,8 @@ Location to_location(nb::handle tuple);
 
 /// The backend of that name; throws LaunchError with the known ones. Also checks that it is live.
 const backend::Backend& backend_named(std::string_view name);
-/// Empty when this process can run it, else why not: what the core says, and for source backends whether their
-/// library can be imported.
+/// Empty when this process can run it, else why not: what the core says, and for source backends
+/// whether their library can be imported.
 std::string why_not_live(const backend::Backend& backend);
 bool prints_source(const backend::Backend& backend);
 

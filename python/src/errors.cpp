@@ -1,6 +1,4 @@
 // C++ exceptions as Python's, by picokernel/errors.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <new>
 
@@ -13,11 +11,13 @@ namespace {
 nb::object build(const char* kind, const std::vector<Diagnostic>& diagnostics) {
   nb::list list;
   for (const Diagnostic& d : diagnostics) {
-    const char* severity = d.severity == Severity::error ? "error" : d.severity == Severity::warning ? "warning" : "note";
+    const char* severity = d.severity == Severity::error     ? "error"
+                           : d.severity == Severity::warning ? "warning"
+                                                             : "note";
     nb::list notes;
     for (const std::string& note : d.notes) notes.append(note);
-    list.append(nb::make_tuple(severity, d.location.file, d.location.line, d.location.column, d.location.end_column,
-                               d.message, nb::tuple(notes)));
+    list.append(nb::make_tuple(severity, d.location.file, d.location.line, d.location.column,
+                               d.location.end_column, d.message, nb::tuple(notes)));
   }
   const nb::module_ errors = nb::module_::import_("picokernel.errors");
   return errors.attr("from_diagnostics")(errors.attr(kind), list);
@@ -28,7 +28,6 @@ void raise(const char* kind, const Error& error) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
 }
 
-// What happened inside of picokernel to find a user's error is of no use to the user.
 void drop_own_traceback() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -51,6 +50,10 @@ void set_python_error() noexcept {
     } catch (const ErrorSet&) {
     } catch (nb::python_error& e) {
       e.restore();
+    } catch (const nb::builtin_exception& e) {
+      PyErr_SetString(
+          e.type() == nb::exception_type::type_error ? PyExc_TypeError : PyExc_ValueError,
+          e.what());
     } catch (const CompileError& e) {
       raise("CompileError", e);
     } catch (const LaunchError& e) {
@@ -74,6 +77,17 @@ void set_python_error() noexcept {
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }
+}
+
+void bind_errors() {
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    // Others are nanobind's business.
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error&) {
+      set_python_error();
+    }
+  });
 }
 
 PyObject* own_attribute(const char* module, const char* name) {

@@ -1,8 +1,4 @@
 // Modules as text, passes, and plans to look at.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
-#include <nanobind/stl/vector.h>
 
 #include "core.h"
 #include "driver/backends.h"
@@ -27,7 +23,9 @@ std::string source_of(const PlanView& view) {
 void bind_ir(nb::module_& m) {
   nb::class_<ir::Module>(m, "Module", "A function of the IR. str() gives its text.")
       .def_prop_ro("name", [](const ir::Module& x) { return x.name; })
-      .def_prop_ro("level", [](const ir::Module& x) { return x.level == ir::Level::kernel ? "kernel" : "graph"; })
+      .def_prop_ro(
+          "level",
+          [](const ir::Module& x) { return x.level == ir::Level::kernel ? "kernel" : "graph"; })
       .def(
           "text",
           [](const ir::Module& x, bool locations, bool names) {
@@ -36,8 +34,9 @@ void bind_ir(nb::module_& m) {
           nb::arg("locations") = false, nb::arg("names") = true)
       .def("__str__", [](const ir::Module& x) { return ir::print(x); });
   m.def(
-      "parse", [](std::string_view text, const std::string& file) { return ir::parse(text, file); }, nb::arg("text"),
-      nb::arg("file") = "<string>", "The functions of a text. Raises CompileError with all that is wrong.");
+      "parse", [](std::string_view text, const std::string& file) { return ir::parse(text, file); },
+      nb::arg("text"), nb::arg("file") = "<string>",
+      "The functions of a text. Raises CompileError with all that is wrong.");
   m.def(
       "run_pass",
       [](const ir::Module& x, std::string_view name) {
@@ -46,11 +45,14 @@ void bind_ir(nb::module_& m) {
         return driver::run_passes(x, {pass, 1}, {});
       },
       "The module after one pass.");
-  m.def("passes", [] {
-    nb::dict all;
-    for (const passes::Pass& p : passes::all_passes()) all[nb::cast(p.name)] = p.summary;
-    return all;
-  }, "All passes by name, with what they do.");
+  m.def(
+      "passes",
+      [] {
+        nb::dict all;
+        for (const passes::Pass& p : passes::all_passes()) all[nb::cast(p.name)] = p.summary;
+        return all;
+      },
+      "All passes by name, with what they do.");
   m.def(
       "emit",
       [](const ir::Module& x, std::string_view name) {

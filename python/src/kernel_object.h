@@ -1,4 +1,5 @@
-// The Python object of a kernel: what it knows of its function, of what that captured, and of calls seen before.
+// The Python object of a kernel: what it knows of its function, of what that captured, and of calls
+// seen before.
 #pragma once
 
 #include <array>
@@ -21,12 +22,13 @@ struct SourceKernel {
 };
 
 struct Parameter {
-  PyObject* name = nullptr;       // interned
-  PyObject* fallback = nullptr;   // the default; null: none
-  bool is_static = false;         // a number that the trace had to know
+  PyObject* name = nullptr;      // interned
+  PyObject* fallback = nullptr;  // the default; null: none
+  bool is_exponent = false;      // of a power: some Python numbers are fixed while tracing
 };
 
-// A global, a cell or an attribute that the function reads, and what it held when the function was walked.
+// A global, a cell or an attribute that the function reads, and what it held when the function was
+// walked.
 struct Watch {
   enum class Kind : uint8_t { dict, cell, attribute };
   Kind kind = Kind::dict;
@@ -39,7 +41,8 @@ struct Watch {
   PyObject* current(nb::object& kept) const noexcept;
 };
 
-// An argument that the user does not pass: a captured array, read afresh at each call, or one made while tracing.
+// An argument that the user does not pass: a captured array, read afresh at each call, or one made
+// while tracing.
 struct Hidden {
   size_t watch = 0;
   PyObject* constant = nullptr;  // owned; null: the watch's object
@@ -71,16 +74,16 @@ struct Entry {
   const backend::Backend* backend = nullptr;
   FixedState* fixed = nullptr;
   const Note* note = nullptr;
-  bool release_lock = false;        // long enough for other threads to run meanwhile
+  bool release_lock = false;         // long enough for other threads to run meanwhile
   std::vector<PyObject*> constants;  // per parameter: the static value, owned; null: an argument
   SourceKernel* source = nullptr;
-  bool writes_out_only = false;     // a launch with out= is all that there is to do
-  std::vector<Layout> layouts;      // of the arguments, hidden ones included
-  std::vector<size_t> reversed;     // arguments that the library refuses for their negative strides
-  uint64_t elements = 0;            // of the largest array
+  bool writes_out_only = false;  // a launch with out= is all that there is to do
+  std::vector<Layout> layouts;   // of the arguments, hidden ones included
+  std::vector<size_t> reversed;  // arguments that the library refuses for their negative strides
+  uint64_t elements = 0;         // of the largest array
   trace::NameId span = 0;
   trace::BackendId trace_backend = 0;
-  trace::TableId ops = 0;           // of the instrumented twin; valid once `twin_ready`
+  trace::TableId ops = 0;  // of the instrumented twin; valid once `twin_ready`
   bool twin_ready = false;
 };
 
@@ -112,31 +115,35 @@ struct KernelState {
 };
 
 struct KernelObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   KernelState* state;
 };
 
 extern PyTypeObject* kernel_base_type;
 
-// Reasons to look closer at each call: blocks of pk.use, a backend from the environment, traces in progress.
+// Reasons to look closer at each call: blocks of pk.use, a backend from the environment, traces in
+// progress.
 extern std::atomic<uint32_t> special;
 /// Nested traces on this thread.
 extern thread_local int trace_depth;
 
-// The parts of a call, between call.cpp (the common case), bind.cpp (all others) and source_kernel.cpp.
+// The parts of a call, between call.cpp (the common case), bind.cpp (all others) and
+// source_kernel.cpp.
 
 /// The call of a kernel with anything unusual about it.
 PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, PyObject* keywords);
-/// The backend of a call that names none: pk.use, then the decorator, then the environment, then where the data is.
+/// The backend of a call that names none: pk.use, then the decorator, then the environment, then
+/// where the data is.
 const backend::Backend& backend_of(const KernelState& k);
 
-/// Runs a planned call. A first recorded one makes the instrumented twin. `objects`: the arguments, hidden ones included; `outs` and `out_objects`: one per output, with
-/// null data where an array is still to be made. Returns what the kernel returns; null with an error set.
+/// Runs a planned call. A first recorded one makes the instrumented twin. `objects`: the arguments,
+/// hidden ones included; `outs` and `out_objects`: one per output, with null data where an array is
+/// still to be made. Returns what the kernel returns; null with an error set.
 PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
               std::span<driver::Arg> outs, PyObject** out_objects);
 /// A single output, or the objects of several results, from what was written.
-PyObject* results(const Note& note, PyObject* const* objects, PyObject* const* out_objects, bool scalars);
+PyObject* results(const Note& note, PyObject* const* objects, PyObject* const* out_objects,
+                  bool scalars);
 
 /// The printed source of the plan's backend as a Python function.
 SourceKernel* open_source(KernelState& k, const Entry& entry);
@@ -144,13 +151,24 @@ void close_source(SourceKernel* source) noexcept;
 /// Makes the instrumented twin if there is none; throws ErrorSet.
 void prepare_twin(Entry& entry);
 /// Calls the printed function, or its twin while somebody records. False with an error set.
-bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects, PyObject* const* outs,
-                size_t out_count);
+bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
+                PyObject* const* outs, size_t out_count);
+
+/// A Python number that this parameter fixes while tracing: ints choose a power's type and whether
+/// it is allowed; for these floats NumPy has functions of their own.
+inline bool is_fixed_number(const Parameter& p, PyObject* object) noexcept {
+  if (!p.is_exponent) return false;
+  if (!PyFloat_CheckExact(object)) return PyLong_CheckExact(object);
+  const double value = PyFloat_AS_DOUBLE(object);
+  return value == 0.5 || value == 2 || value == 1 || value == 0 || value == -1;
+}
 
 inline PyObject* Watch::current(nb::object& kept) const noexcept {
   switch (kind) {
-    case Kind::dict: return PyDict_GetItemWithError(container, name);
-    case Kind::cell: return PyCell_GET(container);
+    case Kind::dict:
+      return PyDict_GetItemWithError(container, name);
+    case Kind::cell:
+      return PyCell_GET(container);
     case Kind::attribute:
       kept = nb::steal(PyObject_GetAttr(container, name));
       if (!kept.is_valid()) PyErr_Clear();

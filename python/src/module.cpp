@@ -1,8 +1,7 @@
 // The module picokernel._core.
 #define PK_IMPORT_NUMPY
-#include "numpy_api.h"
-
 #include "core.h"
+#include "numpy_api.h"
 
 namespace picokernel::python {
 void init_binding(nb::module_& m);
@@ -11,8 +10,12 @@ void init_binding(nb::module_& m);
 NB_MODULE(_core, m) {
   using namespace picokernel::python;
   if (PyArray_ImportNumPyAPI() < 0) throw nb::python_error();
+#ifdef NDEBUG
+  nanobind::set_leak_warnings(false);  // values kept beyond their trace are the user's business
+#endif
   m.doc() = "The core of picokernel: compiler, backends and traces.";
   m.attr("__version__") = PICOKERNEL_VERSION;
+  bind_errors();
   bind_backends(m);
   bind_ir(m);
   bind_tracer(m);

@@ -1,14 +1,10 @@
 // Profiles: recording, events, tables and trace files.
-#include <nanobind/nanobind.h>
+#include <optional>
+
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/variant.h>
-#include <nanobind/stl/vector.h>
 
 #include <picokernel/profile.h>
-
-#include <optional>
 
 #include "core.h"
 #include "runtime/thread_pool.h"
@@ -33,7 +29,8 @@ class UserSpan {
     if (trace::enabled()) begin_ = trace::now();
   }
   void exit() {
-    if (begin_ != 0) trace::complete(trace::Category::user, trace::intern(name_), begin_, trace::now());
+    if (begin_ != 0)
+      trace::complete(trace::Category::user, trace::intern(name_), begin_, trace::now());
     begin_ = 0;
   }
 
@@ -45,8 +42,10 @@ class UserSpan {
 }  // namespace
 
 void bind_profile(nb::module_& m) {
-  nb::class_<TraceEvent>(m, "TraceEvent", "One event of a profile; times are nanoseconds since it began.")
-      .def_prop_ro("phase", [](const TraceEvent& e) { return std::string(1, static_cast<char>(e.phase)); })
+  nb::class_<TraceEvent>(m, "TraceEvent",
+                         "One event of a profile; times are nanoseconds since it began.")
+      .def_prop_ro("phase",
+                   [](const TraceEvent& e) { return std::string(1, static_cast<char>(e.phase)); })
       .def_ro("name", &TraceEvent::name)
       .def_ro("category", &TraceEvent::category)
       .def_ro("backend", &TraceEvent::backend)
@@ -62,26 +61,34 @@ void bind_profile(nb::module_& m) {
       });
 
   nb::class_<Profile>(m, "Profile",
-                      "Records all calls on all threads from its construction to `stop`. With a path, `stop` writes a "
+                      "Records all calls on all threads from its construction to `stop`. With a "
+                      "path, `stop` writes a "
                       "Chrome trace there, for ui.perfetto.dev.")
       .def(nb::init<std::string>(), nb::arg("path") = "")
       .def("stop", &Profile::stop)
       .def("events", [](const Profile& p) { return p.events(); })
       .def_prop_ro("dropped", &Profile::dropped, "Events that found their ring full.")
-      .def("table", &Profile::table, "A summary as text: count, total, mean and share of each name.")
+      .def("table", &Profile::table,
+           "A summary as text: count, total, mean and share of each name.")
       .def("_save", [](const Profile& p, const std::string& path) { p.save(path); })
       .def_static(
-          "merge", [](const Profile& a, const Profile& b, std::string_view name) { return Profile::merge(a, b, name); },
+          "merge",
+          [](const Profile& a, const Profile& b, std::string_view name) {
+            return Profile::merge(a, b, name);
+          },
           nb::arg("first"), nb::arg("second"), nb::arg("name") = "",
-          "Both in one, side by side, each starting at 0; `name` marks the second where both ran on one backend.");
+          "Both in one, side by side, each starting at 0; `name` marks the second where both ran "
+          "on one backend.");
 
-  nb::class_<UserSpan>(m, "span", "A named step of your own program in profiles: with pk.span('load'): ...")
+  nb::class_<UserSpan>(m, "span",
+                       "A named step of your own program in profiles: with pk.span('load'): ...")
       .def(nb::init<std::string>(), nb::arg("name"))
       .def("__enter__", &UserSpan::enter)
       .def("__exit__", [](UserSpan& s, nb::args) { s.exit(); });
 
-  m.def("check_trace", [](std::string_view text) { return trace::check_chrome_json(text); },
-        "What is wrong with the text of a Chrome trace file, a sentence each.");
+  m.def(
+      "check_trace", [](std::string_view text) { return trace::check_chrome_json(text); },
+      "What is wrong with the text of a Chrome trace file, a sentence each.");
   m.def("set_num_threads", &runtime::set_num_threads, nb::arg("count"),
         "Threads of one call, the caller included. Raises LaunchError unless 1 <= count <= 1024.");
   m.def("num_threads", &runtime::num_threads, "Threads of one call, the caller included.");

@@ -1,8 +1,5 @@
-// Printed Python source as a function, and its instrumented twin: the same text with a stamp between the operations,
-// made at the first call that somebody records.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
+// Printed Python source as a function, and its instrumented twin: the same text with a stamp
+// between the operations, made at the first call that somebody records.
 
 #include "ir/text.h"
 #include "kernel_object.h"
@@ -31,7 +28,8 @@ PyObject* open_text(const Entry& entry, bool instrumented) {
       nb::list lines;
       for (const backend::PrintedOp& op : artifact.operations) lines.append(op.line);
       const nb::object stamps = nb::steal(PyCFunction_New(&stamp_definition, nullptr));
-      result = nb::borrow(opened)(artifact.code, artifact.entry, entry.backend->name, stamps, lines);
+      result =
+          nb::borrow(opened)(artifact.code, artifact.entry, entry.backend->name, stamps, lines);
     }
   } catch (nb::python_error& e) {
     e.restore();
@@ -42,7 +40,8 @@ PyObject* open_text(const Entry& entry, bool instrumented) {
 
 trace::Category category_named(std::string_view name) {
   for (size_t i = 0; i < trace::kCategoryCount; ++i)
-    if (trace::category_name(static_cast<trace::Category>(i)) == name) return static_cast<trace::Category>(i);
+    if (trace::category_name(static_cast<trace::Category>(i)) == name)
+      return static_cast<trace::Category>(i);
   PK_UNREACHABLE("a printed operation of category ", name);
 }
 
@@ -69,7 +68,8 @@ int64_t bytes_of(const ir::Module& m, const ir::Op& op, std::span<const int64_t>
   int64_t bytes = 0;
   for (const auto* values : {&op.operands, &op.results})
     for (const ir::ValueId v : *values)
-      if (!m.type(v).is_scalar()) bytes += elements_of(m, v, symbols) * static_cast<int64_t>(size_of(m.type(v).dtype));
+      if (!m.type(v).is_scalar())
+        bytes += elements_of(m, v, symbols) * static_cast<int64_t>(size_of(m.type(v).dtype));
   return bytes;
 }
 
@@ -107,15 +107,14 @@ trace::TableId register_table(const Entry& entry) {
 }  // namespace
 
 SourceKernel* open_source(KernelState& k, const Entry& entry) {
-  std::unique_ptr<SourceKernel>& source = k.sources[&entry.plan->artifact()];
-  if (source == nullptr) {
-    auto made = std::make_unique<SourceKernel>();
-    static const trace::NameId name = trace::intern("open source");
-    const trace::Span span(trace::Category::compile, name);
-    made->function = open_text(entry, false);
-    source = std::move(made);
-  }
-  return source.get();
+  const backend::Artifact* artifact = &entry.plan->artifact();
+  if (const auto known = k.sources.find(artifact); known != k.sources.end())
+    return known->second.get();
+  static const trace::NameId name = trace::intern("open source");
+  const trace::Span span(trace::Category::compile, name);
+  auto made = std::make_unique<SourceKernel>();
+  made->function = open_text(entry, false);
+  return k.sources.emplace(artifact, std::move(made)).first->second.get();
 }
 
 void close_source(SourceKernel* source) noexcept {
@@ -131,13 +130,14 @@ void prepare_twin(Entry& entry) {
   entry.twin_ready = true;
 }
 
-bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects, PyObject* const* outs,
-                size_t out_count) {
+bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
+                PyObject* const* outs, size_t out_count) {
   std::vector<PyObject*> all(objects, objects + args.size());
   all.insert(all.end(), outs, outs + out_count);
   std::vector<nb::object> kept;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].kind != driver::Arg::Kind::scalar || args[i].dtype != DType::u64 || !args[i].weak) continue;
+    if (args[i].kind != driver::Arg::Kind::scalar || args[i].dtype != DType::u64 || !args[i].weak)
+      continue;
     // The sources take Python's ints for int64.
     PyObject* number = PyArrayScalar_New(UInt64);
     if (number == nullptr) return false;

@@ -1,11 +1,8 @@
 // The tracer and its values, for picokernel/traced.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
-#include <nanobind/stl/vector.h>
+
+#include "frontend/tracer.h"
 
 #include "core.h"
-#include "frontend/tracer.h"
 
 namespace picokernel::python {
 
@@ -63,23 +60,26 @@ void bind_tracer(nb::module_& m) {
   nb::class_<Value>(m, "Value", "A value of a trace.")
       .def_prop_ro("kind",
                    [](const Value& v) {
-                     return v.kind == Value::Kind::ref ? "ref" : v.kind == Value::Kind::value ? "value" : "literal";
+                     return v.kind == Value::Kind::ref     ? "ref"
+                            : v.kind == Value::Kind::value ? "value"
+                                                           : "literal";
                    })
       .def_ro("weak", &Value::weak);
-  m.def("literal", &literal, "The value of a Python number; OverflowError if an int fits neither int64 nor uint64.");
+  m.def("literal", &literal,
+        "The value of a Python number; OverflowError if an int fits neither int64 nor uint64.");
 
-  nb::class_<Tracer>(m, "Tracer", "Builds the graph of one kernel. Places are (file, line, column, end column).")
-      .def("apply",
-           [](Tracer& t, std::string_view name, const std::vector<Value>& operands, nb::handle where) {
-             return t.apply(name, operands, to_location(where));
-           })
+  nb::class_<Tracer>(m, "Tracer",
+                     "Builds the graph of one kernel. Places are (file, line, column, end column).")
+      .def("apply", [](Tracer& t, std::string_view name, const std::vector<Value>& operands,
+                       nb::handle where) { return t.apply(name, operands, to_location(where)); })
       .def("cast",
            [](Tracer& t, Value v, std::string_view dtype, nb::handle where) {
              return t.cast(v, dtype_named(dtype), to_location(where));
            })
-      .def("store", [](Tracer& t, Value target, Value v, nb::handle where) { t.store(target, v, to_location(where)); })
-      .def("store_out",
-           [](Tracer& t, Value target, Value v, nb::handle where) { t.store_out(target, v, to_location(where)); })
+      .def("store", [](Tracer& t, Value target, Value v,
+                       nb::handle where) { t.store(target, v, to_location(where)); })
+      .def("store_out", [](Tracer& t, Value target, Value v,
+                           nb::handle where) { t.store_out(target, v, to_location(where)); })
       .def("dtype", [](const Tracer& t, Value v) { return numpy_name(t.dtype(v)); })
       .def("ndim", [](const Tracer& t, Value v) { return t.shape(v).size(); })
       .def("shape", &shape)

@@ -39,6 +39,9 @@ struct Backend {
   std::unique_ptr<runtime::Executable> (*open)(const Artifact&, const ir::Module&);
   // Empty when this host can run it, else why not and what to install. The binding adds its own for source backends.
   std::string (*why_not_live)();
+  // What its code depends on beside the kernel, such as the processor: part of the cache key. Null: nothing.
+  std::string (*target)() = nullptr;
+  bool prints_only = false;  // shows what another backend makes; never live
 };
 
 }  // namespace picokernel::backend

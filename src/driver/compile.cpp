@@ -52,6 +52,7 @@ std::string describe(const passes::LaunchClass& launch) {
 runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& graph, const passes::LaunchClass& launch) {
   runtime::CacheKey key;
   key.add("backend", std::string(backend.name));
+  if (backend.target != nullptr) key.add("target", backend.target());
   const bool source = backend.level == ir::Level::graph;
   key.add("graph", ir::print(graph, {.locations = source, .names = source}));
   key.add("launch class", describe(launch));

@@ -185,7 +185,9 @@ void CallPlan::check_ranges(std::span<const Arg> args) const {
   for (const ir::RangeCheck& check : prepared_->graph.range_checks) {
     const Arg& a = args[check.param];
     const ir::Scalar given{a.dtype, a.bits};
-    if (ir::cast(ir::cast(given, check.dtype), a.dtype) == given && (is_signed(check.dtype) || is_unsigned(a.dtype) || static_cast<int64_t>(a.bits) >= 0)) continue;
+    const ir::Scalar taken = ir::cast(given, check.dtype);
+    const auto negative = [](ir::Scalar x) { return is_signed(x.dtype) && static_cast<int64_t>(x.bits) < 0; };
+    if (ir::cast(taken, a.dtype) == given && negative(taken) == negative(given)) continue;
     const std::string value = is_unsigned(a.dtype) ? std::to_string(a.bits) : std::to_string(static_cast<int64_t>(a.bits));
     throw LaunchError(Diagnostic{.severity = Severity::error,
                                  .location = {},

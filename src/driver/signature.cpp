@@ -18,9 +18,12 @@ std::span<const int64_t> shape_of(const Arg& a) { return {a.shape, a.rank}; }
 
 // Two points of the array are one element: it cannot be written sensibly.
 bool overlaps_itself(const Arg& a) {
-  for (size_t d = 0; d < a.rank; ++d)
-    if (a.strides[d] == 0 && a.shape[d] > 1) return true;
-  return false;
+  bool repeated = false;
+  for (size_t d = 0; d < a.rank; ++d) {
+    if (a.shape[d] == 0) return false;
+    repeated = repeated || (a.strides[d] == 0 && a.shape[d] > 1);
+  }
+  return repeated;
 }
 
 Diagnostic at(const Location& where, std::string message, std::vector<std::string> notes) {
@@ -86,12 +89,6 @@ std::string label(std::span<const Arg> args, size_t i, std::span<const std::stri
   if (args[i].name != nullptr) return text + " '" + args[i].name + "'";
   if (i < names.size()) return text + " '" + names[i] + "'";
   return text;
-}
-
-bool same_kind(DType from, DType to) {
-  if (is_bool(from) || is_float(to)) return true;
-  if (is_float(from) || is_bool(to)) return from == to;
-  return is_signed(to) || is_unsigned(from);
 }
 
 void check_outputs(const std::string& kernel, std::span<const OutputSpec> specs, std::span<const Arg> outs, const Location& where) {

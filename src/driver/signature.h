@@ -35,9 +35,6 @@ std::string describe(const Arg& arg);
 /// "argument 2 'y'".
 std::string label(std::span<const Arg> args, size_t i, std::span<const std::string> names = {});
 
-/// NumPy's "same_kind": what a ufunc may cast into its out=.
-bool same_kind(DType from, DType to);
-
 /// Checks outputs against what a kernel gives, and written arguments. Throws LaunchError with all that is wrong.
 void check_outputs(const std::string& kernel, std::span<const OutputSpec> specs, std::span<const Arg> outs, const Location& where);
 void check_written(const std::string& kernel, std::span<const std::string> names, const std::vector<bool>& written, std::span<const Arg> args, const Location& where);

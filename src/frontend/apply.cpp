@@ -92,7 +92,7 @@ Value Tracer::State::compare(const Ufunc& u, std::span<const Value> x, PromotedT
                       wide = convert(x[1 - i], DType::u64, Fit::wrapped);
         return value_of(composites::compare_mixed(b, op, wide, s));
       }
-      if (t[i].weak && !is_literal(x[i])) type = DType::i64;
+      if (t[i].weak && !is_literal(x[i])) type = t[i].dtype;  // int64, or uint64 from 2**63 up
     }
   }
   const ValueId left = convert(x[0], type);

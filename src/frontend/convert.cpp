@@ -117,7 +117,8 @@ ir::ValueId Tracer::State::convert(const Value& v, DType to, Fit fit) {
 // Only arguments are checked. An integer computed from arguments wraps, which is right wherever
 // NumPy has a result.
 void Tracer::State::require_range(ir::ValueId v, DType to) {
-  if (to == DType::i64 || m.type(v) != ir::Type{.dtype = DType::i64}) return;
+  const ir::Type& type = m.type(v);
+  if (!type.is_scalar() || !is_integer(type.dtype) || type.dtype == to) return;
   const auto params = m.params();
   const auto param = std::ranges::find(params, v);
   if (param == params.end()) return;

@@ -94,13 +94,6 @@ LoopType loop_type(std::string_view ufunc, Loops loops, DType common,
   PK_UNREACHABLE();
 }
 
-bool same_kind(DType from, DType to) {
-  const auto rank = [](DType t) {
-    return is_bool(t) ? 0 : is_unsigned(t) ? 1 : is_signed(t) ? 2 : 3;
-  };
-  return rank(from) <= rank(to);
-}
-
 std::string describe(PromotedType t) {
   if (!t.weak) return std::string(numpy_name(t.dtype));
   return is_bool(t.dtype) ? "Python bool" : is_float(t.dtype) ? "Python float" : "Python int";

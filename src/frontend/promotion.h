@@ -45,9 +45,6 @@ struct LoopType {
 LoopType loop_type(std::string_view ufunc, Loops loops, DType common,
                    std::span<const PromotedType> operands);
 
-/// NumPy's can_cast(from, to, "same_kind"): what a ufunc may cast into its out=.
-bool same_kind(DType from, DType to);
-
 /// "int32", or "Python int" for a weak type: for messages.
 std::string describe(PromotedType type);
 

@@ -1,9 +1,9 @@
 // The op table.
 #include "ir/op.h"
 
-#include <algorithm>
-#include <string>
 #include <vector>
+
+#include "support/nearest.h"
 
 namespace picokernel::ir {
 namespace {
@@ -20,19 +20,6 @@ constexpr OpInfo kOps[] = {
 #undef PK_OP
 };
 
-// Insertions, deletions, substitutions and swaps of neighbours.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); ++i)
-    for (size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
-
 }  // namespace
 
 const OpInfo& info(Opcode opcode) { return kOps[static_cast<size_t>(opcode)]; }
@@ -46,11 +33,10 @@ std::optional<Opcode> opcode_from_name(std::string_view name) {
 }
 
 std::optional<Opcode> nearest_opcode(std::string_view name) {
-  const auto nearest = std::ranges::min_element(
-      kOps, {}, [&](const OpInfo& op) { return edit_distance(name, op.name); });
-  const size_t distance = edit_distance(name, nearest->name);
-  if (distance > 2 || distance >= name.size()) return std::nullopt;
-  return nearest->opcode;
+  std::vector<std::string_view> names;
+  for (const OpInfo& op : kOps) names.push_back(op.name);
+  const auto near = nearest(name, names);
+  return near ? opcode_from_name(*near) : std::nullopt;
 }
 
 }  // namespace picokernel::ir

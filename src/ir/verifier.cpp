@@ -33,13 +33,15 @@ class Verifier {
     }
     for (const ValueId v : m_.params()) param(v);
     for (const RangeCheck& r : m_.range_checks)
-      if (r.param >= m_.params().size() || m_.type(m_.params()[r.param]) != Type{.dtype = DType::i64} || !is_integer(r.dtype))
-        complain(Location{}, "a range check names parameter " + std::to_string(r.param) + ", which is no i64 scalar");
+      if (r.param >= m_.params().size() || !is_wide_integer(m_.type(m_.params()[r.param])) || !is_integer(r.dtype))
+        complain(Location{}, "a range check names parameter " + std::to_string(r.param) + ", which is no i64 or u64 scalar");
     block(Module::body(), nullptr);
     return std::move(diagnostics_);
   }
 
  private:
+  static bool is_wide_integer(const Type& t) { return t.is_scalar() && (t.dtype == DType::i64 || t.dtype == DType::u64); }
+
   void complain(Location where, std::string message) {
     diagnostics_.push_back({.severity = Severity::error, .location = std::move(where), .message = std::move(message), .notes = {}});
   }

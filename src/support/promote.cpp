@@ -28,4 +28,10 @@ DType promote(DType a, DType b) {
   return signed_of_size(2 * size_of(u));
 }
 
+bool same_kind(DType from, DType to) {
+  if (is_bool(from) || is_float(to)) return true;
+  if (is_float(from) || is_bool(to)) return from == to;
+  return is_signed(to) || is_unsigned(from);
+}
+
 }  // namespace picokernel

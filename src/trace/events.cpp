@@ -16,17 +16,14 @@ constexpr std::string_view kHostProcess = "host";
 
 bool is_span(const Event& e) { return e.phase == Event::Phase::complete; }
 
-// A permutation: by (pid, tid), begin, longer first; at equal spans the later record first, since
-// it is the parent.
-std::vector<size_t> nesting_order(const std::vector<Event>& events) {
-  std::vector<size_t> order(events.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const Event &x = events[a], &y = events[b];
-    return std::tuple(x.pid, x.tid, x.begin_ns, -x.duration_ns, b) <
-           std::tuple(y.pid, y.tid, y.begin_ns, -y.duration_ns, a);
-  });
-  return order;
+// Clocks tick every 10 ns on some machines, so that neighbours often begin in the same tick. Spans
+// of no length come first there: of two operations that follow each other the first may be so
+// short. Of others the longer is the parent, at equal lengths the one recorded later: spans are
+// recorded when they end.
+auto nesting_key(const Event& e, size_t index) {
+  const bool has_length = e.duration_ns != 0;
+  return std::tuple(e.pid, e.tid, e.begin_ns, has_length, -e.duration_ns,
+                    has_length ? -static_cast<int64_t>(index) : static_cast<int64_t>(index));
 }
 
 int64_t earliest(std::span<const Event> events) {
@@ -35,12 +32,46 @@ int64_t earliest(std::span<const Event> events) {
   return begin;
 }
 
+// Gives events without a backend that of the innermost span round them; the events are in nesting
+// order.
+void inherit_backends(std::vector<Event>& events) {
+  std::vector<const Event*> open;
+  std::vector<Event*> unclaimed;  // of no length, at the begin that `events` has come to, in no
+                                  // span that began before
+  for (Event& e : events) {
+    if (!open.empty() && open.back()->tid != e.tid) open.clear();
+    if (!unclaimed.empty() && (unclaimed[0]->tid != e.tid || unclaimed[0]->begin_ns != e.begin_ns))
+      unclaimed.clear();
+    const bool has_length = e.duration_ns != 0;
+    // What has no length and stands at a span's end lies inside it: so does one at the begin of a
+    // span.
+    while (!open.empty() && (open.back()->end_ns() < e.begin_ns ||
+                             (open.back()->end_ns() == e.begin_ns && has_length)))
+      open.pop_back();
+    // A counter has one track, whoever was running when it changed.
+    if (e.phase == Event::Phase::counter) continue;
+    if (e.backend.empty() && !open.empty()) e.backend = open.back()->backend;
+    if (has_length) {
+      for (Event* at_begin : unclaimed)
+        if (at_begin->backend.empty()) at_begin->backend = e.backend;
+      open.push_back(&e);
+    } else {
+      unclaimed.push_back(&e);
+    }
+  }
+}
+
 }  // namespace
 
 void order_and_nest(std::vector<Event>& events) {
+  std::vector<size_t> order(events.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return nesting_key(events[a], a) < nesting_key(events[b], b);
+  });
   std::vector<Event> ordered;
   ordered.reserve(events.size());
-  for (const size_t i : nesting_order(events)) ordered.push_back(std::move(events[i]));
+  for (const size_t i : order) ordered.push_back(std::move(events[i]));
   events = std::move(ordered);
 
   std::vector<int64_t> open_until;
@@ -60,17 +91,7 @@ void assign_processes(std::vector<Event>& events) {
   // First nest whole threads, whatever the backends: that tells which call each event belongs to.
   for (Event& e : events) e.pid = 0;
   order_and_nest(events);
-  std::vector<const Event*> open;
-  uint32_t tid = 0;
-  for (Event& e : events) {
-    if (tid != e.tid) open.clear();
-    tid = e.tid;
-    while (!open.empty() && open.back()->end_ns() <= e.begin_ns) open.pop_back();
-    // A counter has one track, whoever was running when it changed.
-    const bool inherits = e.backend.empty() && e.phase != Event::Phase::counter;
-    if (inherits && !open.empty()) e.backend = open.back()->backend;
-    if (is_span(e)) open.push_back(&e);
-  }
+  inherit_backends(events);
 
   // In order of first appearance in time, so that equal programs give equal rows.
   std::map<std::string, std::pair<int64_t, uint32_t>> first_seen;

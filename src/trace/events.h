@@ -16,8 +16,8 @@ using Metadata = std::vector<std::pair<std::string, Event::Value>>;
 
 /// Orders events by process, thread, begin, parents before children, and shortens what sticks out
 /// of its parent, so that the spans of each (pid, tid) nest or are disjoint: viewers drop what
-/// overlaps partly. Of two spans over the same time the later one in the list is the parent: spans
-/// are recorded when they end.
+/// overlaps partly. Of two spans over the same time the later one in the list is the parent;
+/// neighbours keep their order even if the first has no length.
 void order_and_nest(std::vector<Event>& events);
 
 /// Events without a backend take that of the innermost span round them on their thread; then each

@@ -1,5 +1,4 @@
-// Every elementwise op of every type on the cpu backend, against ir::eval, on the values where they
-// go wrong.
+// Every elementwise op of every type on the cpu backend, against ir::eval, on edge values.
 #ifdef PICOKERNEL_HAVE_LLVM
 
 #include <cfloat>
@@ -127,8 +126,7 @@ void check(Opcode opcode, const std::vector<DType>& types, DType result) {
 class CpuOps : public ::testing::TestWithParam<const char*> {
   Cap cap_{GetParam()};
 };
-INSTANTIATE_TEST_SUITE_P(Isa, CpuOps, ::testing::ValuesIn(kLevels),
-                         [](const auto& p) { return *p.param ? "v3" : "host"; });
+INSTANTIATE_TEST_SUITE_P(Isa, CpuOps, ::testing::ValuesIn(kLevels), level_name);
 
 TEST_P(CpuOps, EveryOpOfEveryTypeAgreesWithEval) {
   for (const ir::OpInfo& op : ir::all_ops()) {

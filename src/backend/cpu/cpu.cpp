@@ -35,7 +35,7 @@ Artifact emit_asm(const ir::Module& kernel) {
 std::unique_ptr<runtime::Executable> open(const Artifact& artifact, const ir::Module&) {
   std::string_view code = artifact.code;
   const KernelInfo info = read_info(code);
-  return make_executable(info, code, artifact.entry);
+  return make_executable(info, code);
 }
 
 std::string prints_only() { return "it prints only; run kernels on `cpu`"; }
@@ -52,6 +52,7 @@ const Backend cpu_backend{
     .emit = cpu::emit,
     .open = cpu::open,
     .why_not_live = cpu::why_not_live,
+    .target = cpu::target_key,
 };
 const Backend llvm_backend{
     .name = "llvm",
@@ -62,6 +63,8 @@ const Backend llvm_backend{
     .emit = cpu::emit_text,
     .open = nullptr,
     .why_not_live = cpu::prints_only,
+    .target = cpu::target_key,
+    .prints_only = true,
 };
 const Backend asm_backend{
     .name = "asm",
@@ -72,6 +75,8 @@ const Backend asm_backend{
     .emit = cpu::emit_asm,
     .open = nullptr,
     .why_not_live = cpu::prints_only,
+    .target = cpu::target_key,
+    .prints_only = true,
 };
 
 }  // namespace picokernel::backend

@@ -1,5 +1,4 @@
-// Builds one LLVM function from ops of a kernel: scalar code with structured control flow, and
-// parallel loops.
+// One LLVM function from ops of a kernel: scalar code with control flow, and parallel loops.
 #pragma once
 
 #include <functional>

@@ -68,9 +68,9 @@ llvm::Value* OpEmitter::floor_quotient(Builder& b, Value* x, Value* y, DType t) 
   llvm::Type* type = x->getType();
   const unsigned width = type->getScalarSizeInBits();
   const bool sign = is_signed(t);
-  // No vector ISA divides integers. Rounded quotients of floats with over twice the integers' bits
-  // have the exact floor: a quotient that is no integer is at least 1/|y| away from one, more than
-  // its rounding error. A constant divisor becomes a multiplication anyway.
+  // No vector ISA divides integers. A quotient of floats that hold both exactly has the exact
+  // floor: where x / y is no integer, it is at least 1 / |y| away from one, and the rounding error
+  // is at most 2^-24 or 2^-53 of |x| / |y|. A constant divisor becomes a multiplication anyway.
   if (type->isVectorTy() && width <= 32 && !llvm::isa<llvm::Constant>(y)) {
     llvm::Type* wide = type->getWithNewType(width == 32 ? b.getDoubleTy() : b.getFloatTy());
     const auto convert = [&](Value* v) {

@@ -1,5 +1,4 @@
-// Cuts a kernel's body into nests: each parallel op is one, and so is each stretch of other code
-// between them.
+// Cuts a kernel's body into nests: each parallel op, and each stretch of other code between them.
 #include "backend/cpu/emit_module.h"
 
 #include <algorithm>

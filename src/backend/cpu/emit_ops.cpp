@@ -1,5 +1,4 @@
-// Casts, comparisons, floats and the dispatch over ops. Semantics are ir/eval.cpp's; integers are
-// in emit_integers.cpp.
+// Casts, comparisons, floats, and the dispatch over ops. What each means is stated by ir/eval.cpp.
 #include "backend/cpu/emit_ops.h"
 
 #include <llvm/IR/Intrinsics.h>

@@ -11,10 +11,10 @@
 namespace picokernel::backend::cpu {
 
 // A row is emitted as
-//   uniform values, starts and steps of affine ones
-//   [nontemporal, where the stores can be aligned: elements up to the alignment, then the main loop
-//   storing past the caches] main loop: `units` vectors of `lanes` elements the rest: masked
-//   vectors, or a loop of single vectors and one of scalars
+// - uniform values, starts and steps of affine ones;
+// - the main loop: `units` vectors of `lanes` elements. Where nontemporal stores can be aligned,
+//   elements up to the alignment come first, and the main loop stores past the caches;
+// - the rest: masked vectors, or a loop of single vectors and one of scalars.
 // The same body is emitted for each, at other numbers of lanes and units.
 class RowEmitter {
  public:
@@ -62,6 +62,7 @@ class RowEmitter {
   Value* unit_address(const Group& g, ir::ValueId pointer, ir::ValueId offset, unsigned unit);
   /// Where each point of the group accesses memory, units outermost.
   std::vector<Value*> addresses(const Group& g, ir::ValueId pointer, ir::ValueId offset);
+  unsigned stream_lanes() const;
   bool is_nontemporal(const ir::Op& op) const;
 
   Value* splat(Value* scalar, unsigned lanes);

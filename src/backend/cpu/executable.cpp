@@ -9,7 +9,6 @@
 #include "backend/cpu/threads.h"
 #include "runtime/buffer.h"
 #include "runtime/fp_control.h"
-#include "trace/trace.h"
 
 namespace picokernel::backend::cpu {
 namespace {
@@ -46,8 +45,7 @@ struct Nest {
 
 class CpuExecutable : public runtime::Executable {
  public:
-  CpuExecutable(const KernelInfo& info, std::string_view object, const std::string& name)
-      : code_(load_object(object)), name_(trace::intern(name)), allocates_(info.allocates) {
+  CpuExecutable(const KernelInfo& info, std::string_view object) : code_(load_object(object)), allocates_(info.allocates) {
     size_t most = 1;
     for (size_t n = 0; n < info.nests.size(); ++n) {
       Nest nest;
@@ -65,7 +63,6 @@ class CpuExecutable : public runtime::Executable {
   }
 
   void launch(const uint64_t* params) override {
-    const trace::Span span(trace::Category::launch, name_);
     const runtime::FpControlScope fp_control;
     if (!allocates_) [[likely]] {
       for (const Nest& n : nests_) run(n, params);
@@ -109,7 +106,6 @@ class CpuExecutable : public runtime::Executable {
   }
 
   const std::unique_ptr<LoadedCode> code_;
-  const trace::NameId name_;
   const bool allocates_;
   std::vector<Nest> nests_;
   std::vector<int64_t> zeros_;
@@ -130,9 +126,8 @@ void* allocate_for_launch(uint64_t count, uint64_t size) noexcept {
 }
 
 std::unique_ptr<runtime::Executable> make_executable(const KernelInfo& info,
-                                                     std::string_view object,
-                                                     const std::string& name) {
-  return std::make_unique<CpuExecutable>(info, object, name);
+                                                     std::string_view object) {
+  return std::make_unique<CpuExecutable>(info, object);
 }
 
 }  // namespace picokernel::backend::cpu

@@ -26,17 +26,18 @@ void on_fatal_error(void*, const char* reason, bool) {
   std::longjmp(*landing, 1);
 }
 
-// Lives as long as the process: a detached thread may be compiling at exit.
-std::mutex& llvm_mutex() {
-  static auto* const mutex = [] {
-    auto* m = new std::mutex;
-    new runtime::ForkRegistration(runtime::ForkStage::compile,
-                                  {m, [](void* p) { static_cast<std::mutex*>(p)->lock(); },
-                                   [](void* p) { static_cast<std::mutex*>(p)->unlock(); },
-                                   [](void* p) { static_cast<std::mutex*>(p)->unlock(); }});
-    return m;
-  }();
-  return *mutex;
+struct Lock {
+  std::mutex mutex;
+  runtime::ForkRegistration registration{
+      runtime::ForkStage::compile,
+      {&mutex, [](void* m) { static_cast<std::mutex*>(m)->lock(); },
+       [](void* m) { static_cast<std::mutex*>(m)->unlock(); },
+       [](void* m) { static_cast<std::mutex*>(m)->unlock(); }}};
+};
+// Never destroyed: a thread may be compiling at exit.
+Lock& llvm_lock() {
+  static Lock& lock = *new Lock;
+  return lock;
 }
 
 // No object with a destructor lives here: the jump skips none of ours.
@@ -68,7 +69,7 @@ void fail_in_llvm(const char* reason) {
   llvm::report_fatal_error(reason, /*gen_crash_diag=*/false);
 }
 
-LlvmLock::LlvmLock() { llvm_mutex().lock(); }
-LlvmLock::~LlvmLock() { llvm_mutex().unlock(); }
+LlvmLock::LlvmLock() { llvm_lock().mutex.lock(); }
+LlvmLock::~LlvmLock() { llvm_lock().mutex.unlock(); }
 
 }  // namespace picokernel::backend::cpu

@@ -13,13 +13,6 @@ namespace {
 
 using namespace ir;
 
-// May NumPy cast without being told that it may lose the value's meaning? (np.can_cast(...,
-// "same_kind"))
-bool same_kind(DType from, DType to) {
-  return kind_of(from) == kind_of(to) || is_bool(from) || is_float(to) ||
-         (is_unsigned(from) && is_signed(to));
-}
-
 class NumpyPrinter : public py_like::Printer {
  public:
   explicit NumpyPrinter(const Module& m)

@@ -1,0 +1,178 @@
+// Making a kernel object, and the methods that picokernel/kernel.py is built on.
+#include "driver/backends.h"
+#include "plan_view.h"
+#include "planning.h"
+
+namespace picokernel::python {
+
+int init_kernel(PyObject* object, PyObject* args, PyObject*) noexcept {
+  auto* self = reinterpret_cast<KernelObject*>(object);
+  try {
+    PyObject *name, *names, *defaults, *place, *backend;
+    Py_ssize_t keyword_only = 0;
+    if (!PyArg_ParseTuple(args, "UO!O!nO!O", &name, &PyList_Type, &names, &PyList_Type, &defaults,
+                          &keyword_only, &PyTuple_Type, &place, &backend))
+      return -1;
+    KernelState& k = *self->state;
+    if (k.kernel != nullptr) throw_launch_error("this kernel is initialised already");
+    k.name = utf8(name);
+    k.place = to_location(place);
+    k.keyword_only = static_cast<size_t>(keyword_only);
+    std::vector<std::string> texts;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); ++i) {
+      Parameter p{.name = PyList_GET_ITEM(names, i)};
+      Py_INCREF(p.name);
+      PyUnicode_InternInPlace(&p.name);
+      PyObject* fallback = PyList_GET_ITEM(defaults, i);  // () or (value,)
+      if (PyTuple_GET_SIZE(fallback) != 0)
+        p.fallback = nb::borrow(PyTuple_GET_ITEM(fallback, 0)).release().ptr();
+      k.parameters.push_back(p);
+      texts.emplace_back(utf8(p.name));
+    }
+    if (backend != Py_None) {
+      if (!PyUnicode_Check(backend))
+        throw_launch_error(std::string("backend= is a ") + Py_TYPE(backend)->tp_name,
+                           {"it takes a backend's name"});
+      if (driver::find_backend(utf8(backend)) == nullptr) backend_named(utf8(backend));  // throws
+      k.backend_name = utf8(backend);
+    }
+    k.roots = PyList_New(0);
+    k.keys = PyDict_New();
+    if (k.roots == nullptr || k.keys == nullptr || PyList_Append(k.roots, object) != 0) return -1;
+    k.kernel = std::make_unique<driver::Kernel>(k.name, texts, k.place);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+namespace {
+
+template <class F>
+PyObject* guarded(F&& f) noexcept {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error();
+    return nullptr;
+  }
+}
+
+// _plan(backend or None, args, kwargs): the plan of a call that is not made; any backend, live or
+// not.
+PyObject* method_plan(PyObject* object, PyObject* args) noexcept {
+  return guarded([&]() -> PyObject* {
+    PyObject *backend_name, *positional, *named;
+    if (!PyArg_ParseTuple(args, "OO!O!", &backend_name, &PyTuple_Type, &positional, &PyDict_Type,
+                          &named))
+      return nullptr;
+    auto* self = reinterpret_cast<KernelObject*>(object);
+    std::vector<PyObject*> all;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positional); ++i)
+      all.push_back(PyTuple_GET_ITEM(positional, i));
+    const auto count = all.size();
+    const nb::object names = nb::steal(PySequence_Tuple(named));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.ptr()); ++i)
+      all.push_back(PyDict_GetItem(named, PyTuple_GET_ITEM(names.ptr(), i)));
+    const Bound b = bind(*self->state, all.data(), count, names.ptr());
+    const backend::Backend* backend = backend_name == Py_None
+                                          ? &backend_for(*self->state, b)
+                                          : &backend_to_look_at(utf8(backend_name));
+    const Planned p = plan_call(self, b, *backend);
+    return nb::cast(PlanView{p.entry->plan, backend, nb::borrow(object)}).release().ptr();
+  });
+}
+
+// _last_plan(backend or None): the same for the arguments of the last call; None if there was none.
+PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
+  return guarded([&]() -> PyObject* {
+    auto* self = reinterpret_cast<KernelObject*>(object);
+    KernelState& k = *self->state;
+    const Entry* last = k.recent[0];
+    if (last == nullptr) Py_RETURN_NONE;
+    const backend::Backend* backend =
+        backend_name == Py_None ? last->backend : &backend_to_look_at(utf8(backend_name));
+    const driver::Plan* plan = last->plan;
+    if (backend != last->backend) {
+      std::vector<driver::Arg> args;
+      for (const Layout& layout : last->layouts) {
+        driver::Arg arg = layout.arg;
+        arg.shape = layout.shape.data();
+        arg.strides = layout.strides.data();
+        args.push_back(arg);
+      }
+      // The trace is known: this does not call back.
+      const nb::gil_scoped_release unlocked;
+      plan =
+          &k.kernel->plan(args, {}, *backend, last->fixed->key,
+                          [&](std::span<const frontend::ArgSpec>) -> driver::Traced {
+                            throw LaunchError("call the kernel again before asking for its source");
+                          });
+    }
+    return nb::cast(PlanView{plan, backend, nb::borrow(object)}).release().ptr();
+  });
+}
+
+// _add_constant(array): the trace in progress starts again with this array as one more argument.
+PyObject* method_add_constant(PyObject*, PyObject* array) noexcept {
+  return guarded([&]() -> PyObject* {
+    if (trace_in_progress().fixed == nullptr) throw_launch_error("no trace is in progress");
+    Py_INCREF(array);
+    trace_in_progress().fixed->hidden.push_back({.constant = array});
+    PyErr_SetNone(retrace_signal);
+    return nullptr;
+  });
+}
+
+// _fix_exponents(parameter numbers): if any of these was not known to be an exponent, the trace in
+// progress starts again.
+PyObject* method_fix_exponents(PyObject*, PyObject* numbers) noexcept {
+  return guarded([&]() -> PyObject* {
+    bool any = false;
+    for (const nb::handle n : nb::borrow(numbers)) {
+      if (trace_in_progress().kernel == nullptr) throw_launch_error("no trace is in progress");
+      Parameter& p = trace_in_progress().kernel->parameters.at(nb::cast<size_t>(n));
+      any = any || !p.is_exponent;
+      p.is_exponent = true;
+    }
+    if (!any) Py_RETURN_NONE;
+    PyErr_SetNone(retrace_signal);
+    return nullptr;
+  });
+}
+
+PyObject* get_parameters(PyObject* object, void*) noexcept {
+  return guarded([&] {
+    nb::list names;
+    for (const Parameter& p : reinterpret_cast<KernelObject*>(object)->state->parameters)
+      names.append(nb::borrow(p.name));
+    return nb::tuple(names).release().ptr();
+  });
+}
+
+PyObject* get_default_backend(PyObject* object, void*) noexcept {
+  const std::string& name = reinterpret_cast<KernelObject*>(object)->state->backend_name;
+  if (name.empty()) Py_RETURN_NONE;
+  return PyUnicode_FromString(name.c_str());
+}
+
+}  // namespace
+
+PyMethodDef kernel_methods[] = {{"_plan", method_plan, METH_VARARGS, nullptr},
+                                {"_last_plan", method_last_plan, METH_O, nullptr},
+                                {"_add_constant", method_add_constant, METH_O, nullptr},
+                                {"_fix_exponents", method_fix_exponents, METH_O, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef kernel_properties[] = {
+    {"parameters", get_parameters, nullptr, "Names of the parameters, in order.", nullptr},
+    {"default_backend", get_default_backend, nullptr,
+     "The backend named by the decorator, or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+void init_binding(nb::module_& m) {
+  retrace_signal = PyErr_NewException("picokernel._core.Retrace", PyExc_BaseException, nullptr);
+  m.attr("Retrace") = nb::handle(retrace_signal);
+}
+
+}  // namespace picokernel::python

@@ -1,0 +1,22 @@
+# The core library LIBRARY exports namespace picokernel and nothing else, and needs neither Python nor libLLVM. NM, READELF: tools.
+execute_process(COMMAND ${NM} -DC --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," symbols "${symbols}")
+string(REGEX REPLACE "\n$" "" symbols "${symbols}")
+string(REPLACE "\n" ";" symbols "${symbols}")
+list(LENGTH symbols count)
+list(FILTER symbols EXCLUDE REGEX
+     "^[0-9a-f]+ [A-Za-z] ((vtable|VTT|typeinfo|typeinfo name|guard variable) for )?picokernel(::|_)")
+if(symbols)
+  list(JOIN symbols "\n" text)
+  message(FATAL_ERROR "exported, and not of picokernel:\n${text}")
+endif()
+if(count LESS 10)
+  message(FATAL_ERROR "only ${count} symbols exported")
+endif()
+
+execute_process(COMMAND ${READELF} -d ${LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "NEEDED[^\n]*lib(python|LLVM)[^\n]*" unwanted "${dynamic}")
+if(unwanted)
+  message(FATAL_ERROR "the core must not need: ${unwanted}")
+endif()
+message("${count} symbols exported, all of picokernel")

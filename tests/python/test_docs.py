@@ -1,0 +1,64 @@
+"""What the documents say is what happens."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import picokernel as pk
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*words, **options):
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, **options)
+
+
+def test_tour_is_what_the_tools_print():
+    done = run(sys.executable, str(ROOT / "scripts/make_tour.py"), "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_readme_kernels_run():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    a, b, c = (np.random.default_rng(0).random(100, dtype=np.float32) for _ in range(3))
+    names = {"np": np, "pk": pk, "a": a, "b": b, "c": c, "o": np.empty_like(a)}
+    if pk.backends()["mlx"]:
+        blocks = [re.sub(r".*backend=\"mlx\".*\n", "", text) for text in blocks]
+    for text in blocks:
+        exec(text.replace('"trace.json"', "None"), names)
+    assert np.array_equal(names["o"], a * b + c)
+
+
+def test_add_an_op_names_files_that_exist():
+    for page in ("add-an-op.md", "add-a-backend.md", "architecture.md"):
+        for path in re.findall(
+            r"`((?:src|tests|scripts|python)/[\w/.]+)`", (ROOT / "docs" / page).read_text()
+        ):
+            assert (ROOT / path).exists(), f"{page} names {path}"
+
+
+def test_doctor_and_trace_check(tmp_path):
+    done = run(sys.executable, "-m", "picokernel.cli", "doctor")
+    assert done.returncode == 0, done.stderr
+    for name in pk.backends():
+        assert re.search(rf"^  {name} +(live|not live: .)", done.stdout, re.M), done.stdout
+
+    path = tmp_path / "t.json"
+
+    @pk.kernel
+    def twice(x):
+        return x + x
+
+    with pk.profile(path):
+        twice(np.ones(1000, np.float32))
+    done = run(sys.executable, "-m", "picokernel.cli", "trace", "check", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    events = json.loads(path.read_text())["traceEvents"]
+    broken = [e | {"dur": -1} if e["ph"] == "X" else e for e in events]
+    path.write_text(json.dumps({"traceEvents": broken}))
+    assert run(sys.executable, "-m", "picokernel.cli", "trace", "check", str(path)).returncode == 1
