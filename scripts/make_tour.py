@@ -14,8 +14,6 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import numpy as np  # noqa: E402
 
-import picokernel as pk  # noqa: E402
-
 KERNEL = """import numpy as np, picokernel as pk
 
 @pk.kernel

@@ -12,18 +12,19 @@ namespace picokernel {
 
 enum class DTypeKind : uint8_t { boolean, signed_integer, unsigned_integer, floating };
 
-// X(enumerator, text name, NumPy name, C++ type, kind). Order is the order of promotion within a kind.
-#define PK_DTYPES(X)                                     \
-  X(b1, "bool", "bool", bool, boolean)                   \
-  X(i8, "i8", "int8", int8_t, signed_integer)            \
-  X(i16, "i16", "int16", int16_t, signed_integer)        \
-  X(i32, "i32", "int32", int32_t, signed_integer)        \
-  X(i64, "i64", "int64", int64_t, signed_integer)        \
-  X(u8, "u8", "uint8", uint8_t, unsigned_integer)        \
-  X(u16, "u16", "uint16", uint16_t, unsigned_integer)    \
-  X(u32, "u32", "uint32", uint32_t, unsigned_integer)    \
-  X(u64, "u64", "uint64", uint64_t, unsigned_integer)    \
-  X(f32, "f32", "float32", float, floating)              \
+// X(enumerator, text name, NumPy name, C++ type, kind). Order is the order of promotion within a
+// kind.
+#define PK_DTYPES(X)                                  \
+  X(b1, "bool", "bool", bool, boolean)                \
+  X(i8, "i8", "int8", int8_t, signed_integer)         \
+  X(i16, "i16", "int16", int16_t, signed_integer)     \
+  X(i32, "i32", "int32", int32_t, signed_integer)     \
+  X(i64, "i64", "int64", int64_t, signed_integer)     \
+  X(u8, "u8", "uint8", uint8_t, unsigned_integer)     \
+  X(u16, "u16", "uint16", uint16_t, unsigned_integer) \
+  X(u32, "u32", "uint32", uint32_t, unsigned_integer) \
+  X(u64, "u64", "uint64", uint64_t, unsigned_integer) \
+  X(f32, "f32", "float32", float, floating)           \
   X(f64, "f64", "float64", double, floating)
 
 enum class DType : uint8_t {

@@ -1,4 +1,5 @@
-// What a backend is: capabilities, the passes that make IR printable, emit, and open where this host can run it.
+// What a backend is: capabilities, the passes that make IR printable, emit, and open where this
+// host can run it.
 #pragma once
 
 #include <memory>
@@ -22,24 +23,26 @@ struct PrintedOp {
 
 // Text or object code, and what is needed to open it without the IR.
 struct Artifact {
-  std::string code;                 // source text, or an object file
-  std::string entry;                // the function's name in it
+  std::string code;                        // source text, or an object file
+  std::string entry;                       // the function's name in it
   std::vector<PrintedOp> operations = {};  // source-printing backends
 };
 
 struct Backend {
   std::string_view name;
   std::string_view summary;
-  ir::Level level;                           // what it emits: graphs (source printers) or kernels
-  std::span<const passes::Pass> legalize;    // run in order after the common passes
+  ir::Level level;                         // what it emits: graphs (source printers) or kernels
+  std::span<const passes::Pass> legalize;  // run in order after the common passes
   // Sentences on ops or types that it cannot do, each at the user's line; empty: emit will succeed.
   std::vector<Diagnostic> (*check)(const ir::Module&);
-  Artifact (*emit)(const ir::Module&);       // asserts, never reports a user's error
+  Artifact (*emit)(const ir::Module&);  // asserts, never reports a user's error
   // Null where the core cannot run it: source backends are opened by the Python binding.
   std::unique_ptr<runtime::Executable> (*open)(const Artifact&, const ir::Module&);
-  // Empty when this host can run it, else why not and what to install. The binding adds its own for source backends.
+  // Empty when this host can run it, else why not and what to install. The binding adds its own for
+  // source backends.
   std::string (*why_not_live)();
-  // What its code depends on beside the kernel, such as the processor: part of the cache key. Null: nothing.
+  // What its code depends on beside the kernel, such as the processor: part of the cache key. Null:
+  // nothing.
   std::string (*target)() = nullptr;
   bool prints_only = false;  // shows what another backend makes; never live
 };

@@ -15,13 +15,9 @@ namespace {
 
 constexpr const backend::Backend* kBackends[] = {
 #ifdef PICOKERNEL_HAVE_LLVM
-    &backend::cpu_backend,
-    &backend::llvm_backend,
-    &backend::asm_backend,
+    &backend::cpu_backend,   &backend::llvm_backend, &backend::asm_backend,
 #endif
-    &backend::numpy_backend,
-    &backend::mlx_backend,
-    &backend::ref_backend,
+    &backend::numpy_backend, &backend::mlx_backend,  &backend::ref_backend,
 };
 
 }  // namespace
@@ -29,7 +25,8 @@ constexpr const backend::Backend* kBackends[] = {
 std::span<const backend::Backend* const> all_backends() { return kBackends; }
 
 const backend::Backend* find_backend(std::string_view name) {
-  const auto found = std::ranges::find(kBackends, name, [](const backend::Backend* b) { return b->name; });
+  const auto found =
+      std::ranges::find(kBackends, name, [](const backend::Backend* b) { return b->name; });
   return found == std::end(kBackends) ? nullptr : *found;
 }
 

@@ -15,17 +15,19 @@ namespace {
 
 using passes::Pass;
 
-#define PK_PASS(name) \
-  Pass { #name, passes::name, "" }
+#define PK_PASS(name) Pass{#name, passes::name, ""}
 
 // fold feeds simplify with constants; simplify leaves equal and unused ops for cse and dce.
-constexpr Pass kSourceGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};
+constexpr Pass kSourceGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
+                                 PK_PASS(cse), PK_PASS(dce)};
 // materialize last: whether a read is stale depends on which reads and writes are left.
-constexpr Pass kKernelGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce), PK_PASS(materialize)};
+constexpr Pass kKernelGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
+                                 PK_PASS(cse),          PK_PASS(dce),  PK_PASS(materialize)};
 // cse merges offsets of accesses with equal strides; dce drops scalars that no loop uses.
 constexpr Pass kKernel[] = {PK_PASS(cse), PK_PASS(dce)};
 constexpr Pass kLower[] = {PK_PASS(lower_loops)};
-constexpr Pass kBindKernel[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};
+constexpr Pass kBindKernel[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
+                                PK_PASS(cse), PK_PASS(dce)};
 
 #undef PK_PASS
 
@@ -40,16 +42,18 @@ std::string describe(const passes::LaunchClass& launch) {
     text += " (" + std::to_string(nest.rank);
     for (const auto& strides : nest.strides) {
       text += " ";
-      for (const passes::Stride s : strides) text += s == passes::Stride::zero ? '0' : s == passes::Stride::unit ? '1' : 's';
+      for (const passes::Stride s : strides)
+        text += s == passes::Stride::zero ? '0' : s == passes::Stride::unit ? '1' : 's';
     }
     text += ")";
   }
   return text;
 }
 
-// Native code knows nothing of names and lines: equal kernels share it. Printed source shows the user's names, and
-// its operations lead back to the user's lines.
-runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& graph, const passes::LaunchClass& launch) {
+// Native code knows nothing of names and lines: equal kernels share it. Printed source shows the
+// user's names, and its operations lead back to the user's lines.
+runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& graph,
+                         const passes::LaunchClass& launch) {
   runtime::CacheKey key;
   key.add("backend", std::string(backend.name));
   if (backend.target != nullptr) key.add("target", backend.target());
@@ -67,10 +71,13 @@ std::span<const Pass> graph_pipeline(ir::Level level) {
 }
 std::span<const Pass> kernel_pipeline() { return kKernel; }
 
-ir::Module run_passes(ir::Module m, std::span<const Pass> pipeline, const passes::Target& target, Observer observer, void* context) {
+ir::Module run_passes(ir::Module m, std::span<const Pass> pipeline, const passes::Target& target,
+                      Observer observer, void* context) {
   for (const Pass& pass : pipeline) {
     {
-      const trace::Span span(trace::Category::compile, trace::enabled() ? trace::intern("pass " + std::string(pass.name)) : 0);
+      const trace::Span span(
+          trace::Category::compile,
+          trace::enabled() ? trace::intern("pass " + std::string(pass.name)) : 0);
       m = pass.run(m, target);
     }
 #ifndef NDEBUG
@@ -82,9 +89,12 @@ ir::Module run_passes(ir::Module m, std::span<const Pass> pipeline, const passes
   return m;
 }
 
-ir::Module lower_for(const backend::Backend& backend, ir::Module m, const passes::LaunchClass* launch, Observer observer, void* context) {
+ir::Module lower_for(const backend::Backend& backend, ir::Module m,
+                     const passes::LaunchClass* launch, Observer observer, void* context) {
   const passes::Target target{.backend = backend.name, .launch = launch};
-  const auto run = [&](std::span<const Pass> pipeline) { m = run_passes(std::move(m), pipeline, target, observer, context); };
+  const auto run = [&](std::span<const Pass> pipeline) {
+    m = run_passes(std::move(m), pipeline, target, observer, context);
+  };
   if (m.level == ir::Level::graph) {
     run(graph_pipeline(backend.level));
     if (backend.level == ir::Level::kernel) {
@@ -108,10 +118,13 @@ std::shared_ptr<const Prepared> prepare(const backend::Backend& backend, ir::Mod
   return prepared;
 }
 
-std::shared_ptr<const Compiled> compile(const backend::Backend& backend, const Prepared& prepared, const passes::LaunchClass& launch) {
+std::shared_ptr<const Compiled> compile(const backend::Backend& backend, const Prepared& prepared,
+                                        const passes::LaunchClass& launch) {
   const runtime::CacheKey key = key_of(backend, prepared.graph, launch);
   return cache().get_or_build(key, [&] {
-    const trace::Span span(trace::Category::compile, trace::enabled() ? trace::intern("compile " + std::string(backend.name)) : 0);
+    const trace::Span span(
+        trace::Category::compile,
+        trace::enabled() ? trace::intern("compile " + std::string(backend.name)) : 0);
     const passes::Target target{.backend = backend.name, .launch = &launch};
     auto compiled = std::make_shared<Compiled>();
     compiled->emitted = prepared.graph;
@@ -121,11 +134,15 @@ std::shared_ptr<const Compiled> compile(const backend::Backend& backend, const P
     }
     compiled->emitted = run_passes(std::move(compiled->emitted), backend.legalize, target);
     {
-      const trace::Span emit(trace::Category::compile, trace::enabled() ? trace::intern("emit " + std::string(backend.name)) : 0);
+      const trace::Span emit(
+          trace::Category::compile,
+          trace::enabled() ? trace::intern("emit " + std::string(backend.name)) : 0);
       compiled->artifact = backend.emit(compiled->emitted);
     }
     if (backend.open != nullptr) {
-      const trace::Span open(trace::Category::compile, trace::enabled() ? trace::intern("open " + std::string(backend.name)) : 0);
+      const trace::Span open(
+          trace::Category::compile,
+          trace::enabled() ? trace::intern("open " + std::string(backend.name)) : 0);
       compiled->executable = backend.open(compiled->artifact, compiled->emitted);
     }
     return compiled;

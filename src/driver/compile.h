@@ -11,8 +11,8 @@ namespace picokernel::driver {
 // A graph made ready for cutting into nests or for printing; the same for all launch classes.
 struct Prepared {
   ir::Module traced;
-  ir::Module graph;      // results bound to parameters, simplified, materialised for kernels
-  passes::Nests nests;   // backends of kernel level
+  ir::Module graph;     // results bound to parameters, simplified, materialised for kernels
+  passes::Nests nests;  // backends of kernel level
 };
 
 struct Compiled {
@@ -29,17 +29,21 @@ std::span<const passes::Pass> kernel_pipeline();
 // Sees every pass that runs: its name and the module after it.
 using Observer = void (*)(void* context, std::string_view pass, const ir::Module& m);
 
-/// Runs passes in order, each a traced span; verifies after each in debug builds, at the end always.
-ir::Module run_passes(ir::Module m, std::span<const passes::Pass> pipeline, const passes::Target& target,
-                      Observer observer = nullptr, void* context = nullptr);
+/// Runs passes in order, each a traced span; verifies after each in debug builds, at the end
+/// always.
+ir::Module run_passes(ir::Module m, std::span<const passes::Pass> pipeline,
+                      const passes::Target& target, Observer observer = nullptr,
+                      void* context = nullptr);
 
 /// Everything from a traced graph (or a kernel) to what `backend` emits.
-ir::Module lower_for(const backend::Backend& backend, ir::Module m, const passes::LaunchClass* launch = nullptr,
-                     Observer observer = nullptr, void* context = nullptr);
+ir::Module lower_for(const backend::Backend& backend, ir::Module m,
+                     const passes::LaunchClass* launch = nullptr, Observer observer = nullptr,
+                     void* context = nullptr);
 
 /// Throws CompileError if the backend cannot do something in the graph.
 std::shared_ptr<const Prepared> prepare(const backend::Backend& backend, ir::Module traced);
 /// From the process's cache, or made: two kernels with one text share it.
-std::shared_ptr<const Compiled> compile(const backend::Backend& backend, const Prepared& prepared, const passes::LaunchClass& launch);
+std::shared_ptr<const Compiled> compile(const backend::Backend& backend, const Prepared& prepared,
+                                        const passes::LaunchClass& launch);
 
 }  // namespace picokernel::driver

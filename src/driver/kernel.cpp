@@ -13,19 +13,38 @@
 namespace picokernel::driver {
 namespace {
 
-constexpr size_t kMaxTraces = 8;  // per signature: more means that a guard depends on sizes that never repeat
+constexpr size_t kMaxTraces =
+    8;  // per signature: more means that a guard depends on sizes that never repeat
 
 // Output dtypes that differ from the results': casts before the return.
 ir::Module cast_results(const ir::Module& m, const std::vector<DType>& dtypes) {
-  ir::Module out = ir::Rewriter(m).run([&](ir::Rewriter& r, ir::OpId id) -> std::optional<std::vector<ir::ValueId>> {
-    const ir::Op& op = m.ops[id];
-    if (op.opcode != ir::Opcode::return_) return std::nullopt;
-    std::vector<ir::ValueId> values = r.mapped(op.operands);
-    for (size_t i = 0; i < values.size(); ++i) values[i] = r.builder().cast(values[i], dtypes[i]);
-    r.builder().return_values(values);
-    return std::vector<ir::ValueId>{};
-  });
+  ir::Module out = ir::Rewriter(m).run(
+      [&](ir::Rewriter& r, ir::OpId id) -> std::optional<std::vector<ir::ValueId>> {
+        const ir::Op& op = m.ops[id];
+        if (op.opcode != ir::Opcode::return_) return std::nullopt;
+        std::vector<ir::ValueId> values = r.mapped(op.operands);
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = r.builder().cast(values[i], dtypes[i]);
+        r.builder().return_values(values);
+        return std::vector<ir::ValueId>{};
+      });
   return out;
+}
+
+// Of what plans compare; equal layouts have equal hashes.
+uint64_t layout_hash(std::span<const Arg> args, std::span<const Arg> outs) {
+  uint64_t hash = args.size();
+  const auto mix = [&](uint64_t v) { hash = (hash ^ v) * 0x9E3779B97F4A7C15u, hash ^= hash >> 32; };
+  for (const std::span<const Arg> list : {args, outs})
+    for (const Arg& a : list) {
+      mix(static_cast<uint64_t>(a.kind) << 24 | static_cast<uint64_t>(a.dtype) << 16 |
+          static_cast<uint64_t>(a.weak) << 8 | a.rank);
+      for (size_t d = 0; d < a.rank; ++d) {
+        mix(static_cast<uint64_t>(a.shape[d]));
+        mix(static_cast<uint64_t>(a.strides[d]));
+      }
+    }
+  return hash;
 }
 
 }  // namespace
@@ -38,12 +57,19 @@ struct Kernel::State {
   // A trace, and what was prepared from it for each backend and set of output dtypes.
   struct Variant {
     Traced traced;
-    std::map<std::pair<const backend::Backend*, std::vector<DType>>, std::shared_ptr<const Prepared>> prepared;
+    std::map<std::pair<const backend::Backend*, std::vector<DType>>,
+             std::shared_ptr<const Prepared>>
+        prepared;
   };
   std::recursive_mutex mutex;  // a trace may call the kernel again, for another signature
   std::map<Signature, std::vector<std::unique_ptr<Variant>>> variants;
-  // Plans live as long as the kernel: callers keep pointers to them. Newest first.
-  std::map<std::pair<const backend::Backend*, uint64_t>, std::vector<std::unique_ptr<CallPlan>>> plans;
+  // Plans live as long as the kernel, a kilobyte each: callers keep pointers to them.
+  struct Key {
+    const backend::Backend* backend;
+    uint64_t key, layout;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  std::map<Key, std::vector<std::unique_ptr<CallPlan>>> plans;
 
   Variant& variant(std::span<const Arg> args, uint64_t key, const Trace& trace) {
     const Signature signature = signature_of(args, key);
@@ -52,14 +78,20 @@ struct Kernel::State {
         if (bind_symbols(v->traced.graph, args)) return *v;
       if (found->second.size() >= kMaxTraces) {
         std::string guards;
-        for (const ir::Guard& g : found->second.back()->traced.graph.guards) guards += (guards.empty() ? "" : ", ") + to_string(found->second.back()->traced.graph, g.left);
-        throw LaunchError("kernel " + name + " was traced " + std::to_string(kMaxTraces) + " times for one signature, and its guards fail again" + (guards.empty() ? "" : " (on " + guards + ")") +
-                          "\n  its code depends on exact sizes: pass them as Python ints that do not change, or use fewer shapes");
+        for (const ir::Guard& g : found->second.back()->traced.graph.guards)
+          guards +=
+              (guards.empty() ? "" : ", ") + to_string(found->second.back()->traced.graph, g.left);
+        throw LaunchError("kernel " + name + " was traced " + std::to_string(kMaxTraces) +
+                          " times for one signature, and its guards fail again" +
+                          (guards.empty() ? "" : " (on " + guards + ")") +
+                          "\n  its code depends on exact sizes: pass them as Python ints that do "
+                          "not change, or use fewer shapes");
       }
     }
     auto made = std::make_unique<Variant>();
     {
-      const trace::Span span(trace::Category::compile, trace::enabled() ? trace::intern("trace " + name) : 0);
+      const trace::Span span(trace::Category::compile,
+                             trace::enabled() ? trace::intern("trace " + name) : 0);
       made->traced = trace(arg_specs(args, parameter_names));
     }
     ir::verify_or_throw(made->traced.graph, "the trace of " + name);
@@ -68,18 +100,30 @@ struct Kernel::State {
     return *list.back();
   }
 
-  const Plan& make_plan(std::span<const Arg> args, std::span<const Arg> given_outs, const backend::Backend& backend, uint64_t key, const Trace& trace) {
+  const Plan& make_plan(std::span<const Arg> args, std::span<const Arg> given_outs,
+                        const backend::Backend& backend, uint64_t key, const Trace& trace) {
     Variant& v = variant(args, key, trace);
     const auto symbols = bind_symbols(v.traced.graph, args);
-    if (!symbols) throw LaunchError("kernel " + name + ": the sizes of this call are not those of its own trace");
+    if (!symbols)
+      throw LaunchError("kernel " + name +
+                        ": the sizes of this call are not those of its own trace");
 
     std::vector<OutputSpec> specs = output_specs(v.traced.graph, args, *symbols);
     if (!given_outs.empty() && given_outs.size() != specs.size())
-      throw LaunchError(Diagnostic{.location = definition, .message = "kernel " + name + " gives " + std::to_string(specs.size()) + " results, out= brings " + std::to_string(given_outs.size()), .notes = {specs.empty() ? "it stores into its arguments: call it without out=" : "pass a tuple with one array per result"}});
+      throw LaunchError(
+          Diagnostic{.location = definition,
+                     .message = "kernel " + name + " gives " + std::to_string(specs.size()) +
+                                " results, out= brings " + std::to_string(given_outs.size()),
+                     .notes = {specs.empty() ? "it stores into its arguments: call it without out="
+                                             : "pass a tuple with one array per result"}});
     std::vector<DType> dtypes;
     std::vector<Arg> outs;
     for (size_t i = 0; i < specs.size(); ++i) {
-      Arg out{.dtype = specs[i].dtype, .rank = static_cast<uint8_t>(specs[i].shape.size()), .data = nullptr, .shape = specs[i].shape.data(), .strides = specs[i].strides.data()};
+      Arg out{.dtype = specs[i].dtype,
+              .rank = static_cast<uint8_t>(specs[i].shape.size()),
+              .data = nullptr,
+              .shape = specs[i].shape.data(),
+              .strides = specs[i].strides.data()};
       if (!given_outs.empty() && given_outs[i].shape != nullptr) out = given_outs[i];
       outs.push_back(out);
       dtypes.push_back(out.dtype);
@@ -89,16 +133,26 @@ struct Kernel::State {
     std::shared_ptr<const Prepared>& prepared = v.prepared[{&backend, dtypes}];
     if (!prepared) {
       const bool as_traced = std::ranges::equal(dtypes, specs, {}, {}, &OutputSpec::dtype);
-      prepared = prepare(backend, as_traced ? v.traced.graph : cast_results(v.traced.graph, dtypes));
+      prepared =
+          prepare(backend, as_traced ? v.traced.graph : cast_results(v.traced.graph, dtypes));
     }
-    auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.kernel = &name, .prepared = prepared, .note = v.traced.note, .backend = &backend, .symbols = *symbols, .outputs = std::move(specs), .args = args, .outs = outs, .allocate_outputs = given_outs.empty()});
+    auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.kernel = &name,
+                                                           .prepared = prepared,
+                                                           .note = v.traced.note,
+                                                           .backend = &backend,
+                                                           .symbols = *symbols,
+                                                           .outputs = std::move(specs),
+                                                           .args = args,
+                                                           .outs = outs,
+                                                           .allocate_outputs = given_outs.empty()});
     check_written(name, parameter_names, plan->written(), args, definition);
-    auto& list = plans[{&backend, key}];
-    list.insert(list.begin(), std::move(plan));
-    return *list.front();
+    auto& list = plans[{&backend, key, layout_hash(args, given_outs)}];
+    list.push_back(std::move(plan));
+    return *list.back();
   }
 
-  static std::vector<OutputSpec> output_specs(const ir::Module& graph, std::span<const Arg> args, std::span<const int64_t> symbols) {
+  static std::vector<OutputSpec> output_specs(const ir::Module& graph, std::span<const Arg> args,
+                                              std::span<const int64_t> symbols) {
     std::vector<OutputSpec> specs;
     for (const ir::TypeId id : graph.results) {
       const ir::Type& type = graph.types[id];
@@ -106,9 +160,11 @@ struct Kernel::State {
       for (const SizeId s : type.shape) spec.shape.push_back(graph.sizes.eval(s, symbols));
       std::vector<ArrayLayout> alike;
       for (const Arg& a : args)
-        if (a.kind == Arg::Kind::array && std::ranges::equal(std::span(a.shape, a.rank), spec.shape)) {
+        if (a.kind == Arg::Kind::array &&
+            std::ranges::equal(std::span(a.shape, a.rank), spec.shape)) {
           ArrayLayout layout{.shape = spec.shape, .strides = {}};
-          for (size_t d = 0; d < a.rank; ++d) layout.strides.push_back(a.strides[d] / static_cast<int64_t>(size_of(a.dtype)));
+          for (size_t d = 0; d < a.rank; ++d)
+            layout.strides.push_back(a.strides[d] / static_cast<int64_t>(size_of(a.dtype)));
           alike.push_back(std::move(layout));
         }
       std::vector<const ArrayLayout*> inputs;
@@ -121,7 +177,8 @@ struct Kernel::State {
   }
 };
 
-Kernel::Kernel(std::string name, std::vector<std::string> parameter_names, Location definition) : state_(std::make_unique<State>()) {
+Kernel::Kernel(std::string name, std::vector<std::string> parameter_names, Location definition)
+    : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
   state_->parameter_names = std::move(parameter_names);
   state_->definition = std::move(definition);
@@ -130,10 +187,13 @@ Kernel::~Kernel() = default;
 
 const std::string& Kernel::name() const { return state_->name; }
 
-const Plan& Kernel::plan(std::span<const Arg> args, std::span<const Arg> outs, const backend::Backend& backend, uint64_t key, const Trace& trace) {
+const Plan& Kernel::plan(std::span<const Arg> args, std::span<const Arg> outs,
+                         const backend::Backend& backend, uint64_t key, const Trace& trace) {
   const std::lock_guard lock(state_->mutex);
-  for (const auto& plan : state_->plans[{&backend, key}])
-    if (plan->matches(args, outs)) return *plan;
+  if (const auto known = state_->plans.find({&backend, key, layout_hash(args, outs)});
+      known != state_->plans.end())
+    for (const auto& plan : known->second)
+      if (plan->matches(args, outs)) return *plan;
   return state_->make_plan(args, outs, backend, key, trace);
 }
 

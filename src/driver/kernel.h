@@ -1,4 +1,5 @@
-// A kernel that can be called: traces, plans and executables by signature, checked arguments, launch.
+// A kernel that can be called: traces, plans and executables by signature, checked arguments,
+// launch.
 #pragma once
 
 #include <atomic>
@@ -22,14 +23,15 @@ struct Arg {
   bool weak = false;      // scalar only
   bool writeable = true;  // array only
   uint8_t rank = 0;
-  void* data = nullptr;               // array
-  const int64_t* shape = nullptr;     // array: sizes in elements
-  const int64_t* strides = nullptr;   // array: bytes, any sign, 0 allowed for inputs
-  uint64_t bits = 0;                  // scalar, as ir::Scalar::bits
-  const char* name = nullptr;         // for messages; null: the parameter's name at this position
+  void* data = nullptr;              // array
+  const int64_t* shape = nullptr;    // array: sizes in elements
+  const int64_t* strides = nullptr;  // array: bytes, any sign, 0 allowed for inputs
+  uint64_t bits = 0;                 // scalar, as ir::Scalar::bits
+  const char* name = nullptr;        // for messages; null: the parameter's name at this position
 };
 
-// An output that the call has to allocate: contiguous in the order given by its strides (NumPy's K order).
+// An output that the call has to allocate: contiguous in the order given by its strides (NumPy's K
+// order).
 struct OutputSpec {
   DType dtype = DType::f32;
   std::vector<int64_t> shape, strides;  // strides in bytes
@@ -39,14 +41,17 @@ struct OutputSpec {
 class Plan {
  public:
   virtual ~Plan() = default;
-  /// Nothing that this plan depends on differs: kinds, dtypes, shapes, strides, flags; pointers and scalars are free.
+  /// Nothing that this plan depends on differs: kinds, dtypes, shapes, strides, flags; pointers and
+  /// scalars are free.
   virtual bool matches(std::span<const Arg> args, std::span<const Arg> outs) const noexcept = 0;
   virtual std::span<const OutputSpec> outputs() const = 0;
 
-  /// Checks what may differ at each call although the plan matches: weak integers against the dtypes that they
-  /// meet, two outputs in one memory. Throws LaunchError. Gives the positions of arguments whose memory overlaps
-  /// an output so that it matters: they have to be copied before the launch.
-  virtual std::vector<size_t> inputs_to_copy(std::span<const Arg> args, std::span<const Arg> outs) const = 0;
+  /// Checks what may differ at each call although the plan matches: weak integers against the
+  /// dtypes that they meet, two outputs in one memory. Throws LaunchError. Gives the positions of
+  /// arguments whose memory overlaps an output so that it matters: they have to be copied before
+  /// the launch.
+  virtual std::vector<size_t> inputs_to_copy(std::span<const Arg> args,
+                                             std::span<const Arg> outs) const = 0;
   /// inputs_to_copy, the copies (traced), then the run. For backends that the core opens.
   virtual void launch(std::span<const Arg> args, std::span<const Arg> outs) const = 0;
 
@@ -62,8 +67,8 @@ class Plan {
   virtual const void* note() const = 0;
 };
 
-// What a trace gives: the graph, and what the front end wants to find again at every plan made from it (how results
-// are handed back, say).
+// What a trace gives: the graph, and what the front end wants to find again at every plan made from
+// it (how results are handed back, say).
 struct Traced {
   ir::Module graph;
   std::shared_ptr<const void> note = {};
@@ -76,11 +81,12 @@ class Kernel {
   Kernel(std::string name, std::vector<std::string> parameter_names, Location definition);
   ~Kernel();
 
-  /// The plan for these arguments. `key` tells apart what the front end has fixed (static values, captures).
-  /// Throws CompileError or LaunchError; nothing has been written then. Thread safe.
-  /// Outs: one per result, or none, or with null data where the caller will allocate it as Plan::outputs() says.
-  const Plan& plan(std::span<const Arg> args, std::span<const Arg> outs, const backend::Backend& backend, uint64_t key,
-                   const Trace& trace);
+  /// The plan for these arguments. `key` tells apart what the front end has fixed (static values,
+  /// captures). Throws CompileError or LaunchError; nothing has been written then. Thread safe.
+  /// Outs: one per result, or none, or with null data where the caller will allocate it as
+  /// Plan::outputs() says.
+  const Plan& plan(std::span<const Arg> args, std::span<const Arg> outs,
+                   const backend::Backend& backend, uint64_t key, const Trace& trace);
 
   const std::string& name() const;
 

@@ -13,8 +13,8 @@ struct Loop {
   std::vector<int64_t> strides;  // per access
 };
 
-// Outer before inner: by the first access whose strides differ, larger outside. Zero strides say nothing, except
-// that an axis which no access but zero-stride ones... keeps its place.
+// Outer before inner: by the first access whose strides differ, larger outside. Zero strides say
+// nothing, except that an axis which no access but zero-stride ones... keeps its place.
 bool outside(const Loop& a, const Loop& b, std::span<const size_t> order) {
   for (const size_t i : order) {
     const int64_t x = std::abs(a.strides[i]), y = std::abs(b.strides[i]);
@@ -27,7 +27,8 @@ bool outside(const Loop& a, const Loop& b, std::span<const size_t> order) {
 // Loops that only run backwards run forwards from the other end.
 void flip(std::vector<Loop>& loops, std::vector<AccessLayout>& accesses) {
   for (Loop& loop : loops) {
-    const bool backwards = std::ranges::all_of(loop.strides, [](int64_t s) { return s <= 0; }) && std::ranges::any_of(loop.strides, [](int64_t s) { return s < 0; });
+    const bool backwards = std::ranges::all_of(loop.strides, [](int64_t s) { return s <= 0; }) &&
+                           std::ranges::any_of(loop.strides, [](int64_t s) { return s < 0; });
     if (!backwards) continue;
     for (size_t a = 0; a < accesses.size(); ++a) {
       accesses[a].offset += (loop.extent - 1) * loop.strides[a];
@@ -39,7 +40,8 @@ void flip(std::vector<Loop>& loops, std::vector<AccessLayout>& accesses) {
 // Insertion sort, as nditer's: stable, and right for a relation that is not a total order.
 void sort(std::vector<Loop>& loops, std::span<const size_t> order) {
   for (size_t i = 1; i < loops.size(); ++i)
-    for (size_t j = i; j > 0 && !outside(loops[j - 1], loops[j], order); --j) std::swap(loops[j - 1], loops[j]);
+    for (size_t j = i; j > 0 && !outside(loops[j - 1], loops[j], order); --j)
+      std::swap(loops[j - 1], loops[j]);
 }
 
 // An outer loop that continues where the inner one ends is one loop with it.
@@ -47,7 +49,8 @@ void coalesce(std::vector<Loop>& loops) {
   for (size_t i = 0; i + 1 < loops.size();) {
     const Loop &outer = loops[i], &inner = loops[i + 1];
     bool joins = true;
-    for (size_t a = 0; a < outer.strides.size(); ++a) joins = joins && outer.strides[a] == inner.strides[a] * inner.extent;
+    for (size_t a = 0; a < outer.strides.size(); ++a)
+      joins = joins && outer.strides[a] == inner.strides[a] * inner.extent;
     if (!joins) {
       ++i;
       continue;
@@ -59,7 +62,8 @@ void coalesce(std::vector<Loop>& loops) {
 
 }  // namespace
 
-NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest, std::span<const int64_t> symbols, const std::vector<ArrayLayout>& arrays) {
+NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
+                   std::span<const int64_t> symbols, const std::vector<ArrayLayout>& arrays) {
   NestLayout out;
   std::vector<Loop> loops;
   const size_t rank = nest.shape.size();
@@ -70,7 +74,9 @@ NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest, std::sp
   for (const passes::Access& a : nest.accesses) {
     const ArrayLayout& array = arrays[a.root.value];
     AccessLayout access{.root = a.root};
-    for (const ir::DimPick& p : a.map.picks) access.offset += nests.sizes.eval(p.index, symbols) * array.strides[static_cast<size_t>(p.source)];
+    for (const ir::DimPick& p : a.map.picks)
+      access.offset +=
+          nests.sizes.eval(p.index, symbols) * array.strides[static_cast<size_t>(p.source)];
     std::vector<int64_t> strides(rank, 0);
     const size_t missing = rank - a.map.dims.size();
     for (size_t d = 0; d < a.map.dims.size(); ++d) {
@@ -94,7 +100,8 @@ NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest, std::sp
   sort(loops, order);
   coalesce(loops);
   // One point: a loop of one, unit strides, so that it shares the code of contiguous arrays.
-  if (loops.empty()) loops.push_back({.extent = 1, .strides = std::vector<int64_t>(nest.accesses.size(), 1)});
+  if (loops.empty())
+    loops.push_back({.extent = 1, .strides = std::vector<int64_t>(nest.accesses.size(), 1)});
   for (const Loop& l : loops) out.extents.push_back(l.extent);
   for (size_t a = 0; a < out.accesses.size(); ++a)
     for (const Loop& l : loops) out.accesses[a].strides.push_back(l.strides[a]);
@@ -107,14 +114,17 @@ passes::NestClass classify(const NestLayout& layout) {
     std::vector<passes::Stride> strides;
     for (size_t d = 0; d < a.strides.size(); ++d) {
       const bool unit = a.strides[d] == 1 && d + 1 == a.strides.size();
-      strides.push_back(a.strides[d] == 0 ? passes::Stride::zero : unit ? passes::Stride::unit : passes::Stride::any);
+      strides.push_back(a.strides[d] == 0 ? passes::Stride::zero
+                        : unit            ? passes::Stride::unit
+                                          : passes::Stride::any);
     }
     c.strides.push_back(std::move(strides));
   }
   return c;
 }
 
-std::vector<int64_t> k_order_strides(std::span<const int64_t> shape, std::span<const ArrayLayout* const> inputs) {
+std::vector<int64_t> k_order_strides(std::span<const int64_t> shape,
+                                     std::span<const ArrayLayout* const> inputs) {
   std::vector<size_t> axes(shape.size());  // outermost in memory first
   std::iota(axes.begin(), axes.end(), size_t{0});
   const auto before = [&](size_t x, size_t y) {

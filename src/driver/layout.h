@@ -1,4 +1,5 @@
-// How the nests of a graph walk the arrays of one call: loops coalesced and sorted by stride, as NumPy's nditer does.
+// How the nests of a graph walk the arrays of one call: loops coalesced and sorted by stride, as
+// NumPy's nditer does.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +23,19 @@ struct AccessLayout {
 struct NestLayout {
   std::vector<int64_t> extents;  // outermost first; at least one loop
   std::vector<AccessLayout> accesses;
-  bool empty = false;            // some extent is 0
+  bool empty = false;  // some extent is 0
 };
 
-/// `symbols`: the values of the size symbols; `arrays`: the layout of each storage, by its value in the graph.
-NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest, std::span<const int64_t> symbols,
-                   const std::vector<ArrayLayout>& arrays);
+/// `symbols`: the values of the size symbols; `arrays`: the layout of each storage, by its value in
+/// the graph.
+NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
+                   std::span<const int64_t> symbols, const std::vector<ArrayLayout>& arrays);
 
 passes::NestClass classify(const NestLayout& layout);
 
-/// Strides in elements of a fresh array whose axes are ordered in memory as those of the given inputs of the same
-/// shape are (NumPy's K order); C order where they do not say.
-std::vector<int64_t> k_order_strides(std::span<const int64_t> shape, std::span<const ArrayLayout* const> inputs);
+/// Strides in elements of a fresh array whose axes are ordered in memory as those of the given
+/// inputs of the same shape are (NumPy's K order); C order where they do not say.
+std::vector<int64_t> k_order_strides(std::span<const int64_t> shape,
+                                     std::span<const ArrayLayout* const> inputs);
 
 }  // namespace picokernel::driver

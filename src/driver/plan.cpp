@@ -1,13 +1,12 @@
 // A plan: what a call costs when nothing but pointers and scalars changed.
 #include "driver/plan.h"
 
-#include "driver/signature.h"
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include <unistd.h>
+
+#include "driver/signature.h"
 #include "ir/cost.h"
 #include "ir/eval.h"
 #include "passes/graph/hazards.h"
@@ -31,21 +30,28 @@ int64_t last_level_cache_bytes() {
   return bytes;
 }
 
-void copy_strided(std::byte* to, const std::byte* from, std::span<const int64_t> shape, const int64_t* strides, size_t size) {
+void copy_strided(std::byte* to, const std::byte* from, std::span<const int64_t> shape,
+                  const int64_t* strides, size_t size) {
   if (shape.empty()) {
     std::memcpy(to, from, size);
     return;
   }
   int64_t inner = static_cast<int64_t>(size);
   for (size_t d = 1; d < shape.size(); ++d) inner *= shape[d];
-  for (int64_t i = 0; i < shape[0]; ++i) copy_strided(to + i * inner, from + i * strides[0], shape.subspan(1), strides + 1, size);
+  for (int64_t i = 0; i < shape[0]; ++i)
+    copy_strided(to + i * inner, from + i * strides[0], shape.subspan(1), strides + 1, size);
 }
 
 }  // namespace
 
 CallPlan::CallPlan(Setup setup)
-    : kernel_(*setup.kernel), prepared_(std::move(setup.prepared)), note_(std::move(setup.note)), backend_(*setup.backend), symbols_(std::move(setup.symbols)),
-      outputs_(std::move(setup.outputs)), allocate_outputs_(setup.allocate_outputs) {
+    : kernel_(*setup.kernel),
+      prepared_(std::move(setup.prepared)),
+      note_(std::move(setup.note)),
+      backend_(*setup.backend),
+      symbols_(std::move(setup.symbols)),
+      outputs_(std::move(setup.outputs)),
+      allocate_outputs_(setup.allocate_outputs) {
   const ir::Module& graph = prepared_->graph;
   written_.assign(setup.args.size(), false);
   ir::walk(graph, [&](ir::OpId id) {
@@ -57,7 +63,8 @@ CallPlan::CallPlan(Setup setup)
   });
   expect(setup.args, setup.outs);
   const ir::Cost cost = ir::cost(graph);
-  bytes_ = cost.sizes.eval(cost.bytes_read, symbols_) + cost.sizes.eval(cost.bytes_written, symbols_);
+  bytes_ =
+      cost.sizes.eval(cost.bytes_read, symbols_) + cost.sizes.eval(cost.bytes_written, symbols_);
   launch_name_ = trace::intern(kernel_);
   if (backend_.level == ir::Level::kernel)
     lay_out_nests(setup.args, setup.outs);
@@ -69,7 +76,12 @@ CallPlan::CallPlan(Setup setup)
 void CallPlan::expect(std::span<const Arg> args, std::span<const Arg> outs) {
   for (size_t i = 0; i < args.size() + outs.size(); ++i) {
     const Arg& a = array(args, outs, i);
-    Expected e{.kind = a.kind, .dtype = a.dtype, .weak = a.weak, .written = i >= args.size() || written_[i], .rank = a.rank, .first = static_cast<uint32_t>(dims_.size())};
+    Expected e{.kind = a.kind,
+               .dtype = a.dtype,
+               .weak = a.weak,
+               .written = i >= args.size() || written_[i],
+               .rank = a.rank,
+               .first = static_cast<uint32_t>(dims_.size())};
     dims_.insert(dims_.end(), a.shape, a.shape + a.rank);
     dims_.insert(dims_.end(), a.strides, a.strides + a.rank);
     if (a.kind == Arg::Kind::array) {
@@ -86,11 +98,12 @@ void CallPlan::expect(std::span<const Arg> args, std::span<const Arg> outs) {
   }
 }
 
-// Which arrays must not share memory with which written ones. Source backends run whole-array operations, which
-// handle overlap themselves: only later reads count.
+// Which arrays must not share memory with which written ones. Source backends run whole-array
+// operations, which handle overlap themselves: only later reads count.
 void CallPlan::find_pairs() {
   const bool source = backend_.level == ir::Level::graph;
-  const std::vector<std::pair<size_t, size_t>> hazards = source ? passes::hazards(compiled_->emitted) : std::vector<std::pair<size_t, size_t>>{};
+  const std::vector<std::pair<size_t, size_t>> hazards =
+      source ? passes::hazards(compiled_->emitted) : std::vector<std::pair<size_t, size_t>>{};
   for (size_t w = 0; w < expected_.size(); ++w) {
     if (expected_[w].kind != Arg::Kind::array || !expected_[w].written) continue;
     for (size_t r = 0; r < expected_.size(); ++r) {
@@ -98,9 +111,11 @@ void CallPlan::find_pairs() {
       if (expected_[r].written) {
         if (r < w) pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w), false});
       } else if (source) {
-        if (std::ranges::find(hazards, std::pair{r, w}) != hazards.end()) pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w), false});
+        if (std::ranges::find(hazards, std::pair{r, w}) != hazards.end())
+          pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w), false});
       } else {
-        pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w), passes::pointwise(prepared_->graph, prepared_->nests, r, w)});
+        pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w),
+                          passes::pointwise(prepared_->graph, prepared_->nests, r, w)});
       }
     }
   }
@@ -115,7 +130,8 @@ void CallPlan::lay_out_nests(std::span<const Arg> args, std::span<const Arg> out
     if (a.kind != Arg::Kind::array) continue;
     ArrayLayout& layout = arrays[graph.params()[i].value];
     layout.shape.assign(a.shape, a.shape + a.rank);
-    for (size_t d = 0; d < a.rank; ++d) layout.strides.push_back(a.strides[d] / static_cast<int64_t>(size_of(a.dtype)));
+    for (size_t d = 0; d < a.rank; ++d)
+      layout.strides.push_back(a.strides[d] / static_cast<int64_t>(size_of(a.dtype)));
   }
   std::vector<ir::ValueId> scratch;
   ir::walk(graph, [&](ir::OpId id) {
@@ -137,43 +153,59 @@ void CallPlan::lay_out_nests(std::span<const Arg> args, std::span<const Arg> out
   for (const passes::Nest& nest : nests.nests) {
     layouts.push_back(lay_out(nests, nest, symbols_, arrays));
     launch.nests.push_back(classify(layouts.back()));
-    for (const passes::Access& a : nest.accesses) reads_what_it_writes = reads_what_it_writes || (a.read && a.written);
+    for (const passes::Access& a : nest.accesses)
+      reads_what_it_writes = reads_what_it_writes || (a.read && a.written);
   }
   empty_ = std::ranges::all_of(layouts, &NestLayout::empty);
-  launch.nontemporal = bytes_ > last_level_cache_bytes() && !reads_what_it_writes && scratch.empty();
+  launch.nontemporal =
+      bytes_ > last_level_cache_bytes() && !reads_what_it_writes && scratch.empty();
   compiled_ = compile(backend_, *prepared_, launch);
 
   const passes::KernelParams params = passes::kernel_params(graph, nests.nests, launch);
   template_.assign(params.count, 0);
-  for (size_t i = 0; i < params.scalars.size(); ++i) scalars_.push_back({.param = static_cast<uint32_t>(i), .source = static_cast<uint32_t>(params.scalars[i])});
-  for (size_t i = 0; i < params.sizes.size(); ++i) template_[params.scalars.size() + i] = static_cast<uint64_t>(graph.sizes.eval(params.sizes[i], symbols_));
+  for (size_t i = 0; i < params.scalars.size(); ++i)
+    scalars_.push_back(
+        {.param = static_cast<uint32_t>(i), .source = static_cast<uint32_t>(params.scalars[i])});
+  for (size_t i = 0; i < params.sizes.size(); ++i)
+    template_[params.scalars.size() + i] =
+        static_cast<uint64_t>(graph.sizes.eval(params.sizes[i], symbols_));
   for (size_t n = 0; n < layouts.size(); ++n) {
     const NestLayout& layout = layouts[n];
     const passes::NestParams& p = params.nests[n];
-    for (size_t d = 0; d < layout.extents.size(); ++d) template_[p.extents + d] = layout.empty ? 0 : static_cast<uint64_t>(layout.extents[d]);
+    for (size_t d = 0; d < layout.extents.size(); ++d)
+      template_[p.extents + d] = layout.empty ? 0 : static_cast<uint64_t>(layout.extents[d]);
     size_t stride_slot = p.strides;
     for (size_t a = 0; a < layout.accesses.size(); ++a) {
       const AccessLayout& access = layout.accesses[a];
-      Slot slot{.param = static_cast<uint32_t>(p.pointers + a), .source = 0, .offset = access.offset * static_cast<int64_t>(size_of(graph.type(access.root).dtype))};
+      Slot slot{
+          .param = static_cast<uint32_t>(p.pointers + a),
+          .source = 0,
+          .offset = access.offset * static_cast<int64_t>(size_of(graph.type(access.root).dtype))};
       if (const auto own = std::ranges::find(scratch, access.root); own != scratch.end()) {
         scratch_[static_cast<size_t>(own - scratch.begin())].slots.push_back(slot);
       } else {
-        slot.source = static_cast<uint32_t>(std::ranges::find(graph.params(), access.root) - graph.params().begin());
+        slot.source = static_cast<uint32_t>(std::ranges::find(graph.params(), access.root) -
+                                            graph.params().begin());
         pointers_.push_back(slot);
       }
       for (size_t d = 0; d < layout.extents.size(); ++d)
-        if (launch.nests[n].strides[a][d] == Stride::any) template_[stride_slot++] = static_cast<uint64_t>(access.strides[d]);
+        if (launch.nests[n].strides[a][d] == Stride::any)
+          template_[stride_slot++] = static_cast<uint64_t>(access.strides[d]);
     }
   }
 }
 
 bool CallPlan::matches(std::span<const Arg> args, std::span<const Arg> outs) const noexcept {
   const size_t count = args.size() + (allocate_outputs_ ? 0 : outs.size());
-  if (allocate_outputs_ != outs.empty() || count != (allocate_outputs_ ? expected_.size() - outputs_.size() : expected_.size())) return false;
+  if (allocate_outputs_ != outs.empty() ||
+      count != (allocate_outputs_ ? expected_.size() - outputs_.size() : expected_.size()))
+    return false;
   for (size_t i = 0; i < count; ++i) {
     const Expected& e = expected_[i];
     const Arg& a = array(args, outs, i);
-    if (a.kind != e.kind || a.dtype != e.dtype || a.weak != e.weak || a.rank != e.rank || (e.written && !a.writeable)) return false;
+    if (a.kind != e.kind || a.dtype != e.dtype || a.weak != e.weak || a.rank != e.rank ||
+        (e.written && !a.writeable))
+      return false;
     const int64_t* dims = dims_.data() + e.first;
     for (size_t d = 0; d < e.rank; ++d)
       if (a.shape[d] != dims[d] || a.strides[d] != dims[e.rank + d]) return false;
@@ -186,34 +218,49 @@ void CallPlan::check_ranges(std::span<const Arg> args) const {
     const Arg& a = args[check.param];
     const ir::Scalar given{a.dtype, a.bits};
     const ir::Scalar taken = ir::cast(given, check.dtype);
-    const auto negative = [](ir::Scalar x) { return is_signed(x.dtype) && static_cast<int64_t>(x.bits) < 0; };
+    const auto negative = [](ir::Scalar x) {
+      return is_signed(x.dtype) && static_cast<int64_t>(x.bits) < 0;
+    };
     if (ir::cast(taken, a.dtype) == given && negative(taken) == negative(given)) continue;
-    const std::string value = is_unsigned(a.dtype) ? std::to_string(a.bits) : std::to_string(static_cast<int64_t>(a.bits));
-    throw LaunchError(Diagnostic{.severity = Severity::error,
-                                 .location = {},
-                                 .message = "kernel " + kernel_ + ": Python integer " + value + " is out of bounds for " + std::string(numpy_name(check.dtype)) + " (" + label(args, check.param) + ")",
-                                 .notes = {"a Python int takes the type of the array that it meets (NEP 50): pass a NumPy scalar of a wider type, or cast the array"}});
+    const std::string value = is_unsigned(a.dtype) ? std::to_string(a.bits)
+                                                   : std::to_string(static_cast<int64_t>(a.bits));
+    throw LaunchError(Diagnostic{
+        .severity = Severity::error,
+        .location = {},
+        .message = "kernel " + kernel_ + ": Python integer " + value + " is out of bounds for " +
+                   std::string(numpy_name(check.dtype)) + " (" + label(args, check.param) + ")",
+        .notes = {"a Python int takes the type of the array that it meets (NEP 50): pass a NumPy "
+                  "scalar of a wider type, or cast the array"}});
   }
 }
 
-bool CallPlan::conflict(const Pair& pair, std::span<const Arg> args, std::span<const Arg> outs) const noexcept {
+bool CallPlan::conflict(const Pair& pair, std::span<const Arg> args,
+                        std::span<const Arg> outs) const noexcept {
   const Expected &r = expected_[pair.array], &w = expected_[pair.written];
   const Arg &x = array(args, outs, pair.array), &y = array(args, outs, pair.written);
-  const auto base_x = reinterpret_cast<intptr_t>(x.data), base_y = reinterpret_cast<intptr_t>(y.data);
+  const auto base_x = reinterpret_cast<intptr_t>(x.data),
+             base_y = reinterpret_cast<intptr_t>(y.data);
   if (base_x + r.high <= base_y + w.low || base_y + w.high <= base_x + r.low) return false;
   if (!pair.pointwise || x.data != y.data || r.dtype != w.dtype || r.rank != w.rank) return true;
   const int64_t *dx = dims_.data() + r.first, *dy = dims_.data() + w.first;
   return !std::equal(dx, dx + 2 * r.rank, dy);
 }
 
-std::vector<size_t> CallPlan::inputs_to_copy(std::span<const Arg> args, std::span<const Arg> outs) const {
+std::vector<size_t> CallPlan::inputs_to_copy(std::span<const Arg> args,
+                                             std::span<const Arg> outs) const {
   check_ranges(args);
   std::vector<size_t> copies;
-  const auto label_of = [&](size_t i) { return i < args.size() ? label(args, i) : "out" + (outs.size() > 1 ? "[" + std::to_string(i - args.size()) + "]" : ""); };
+  const auto label_of = [&](size_t i) {
+    return i < args.size()
+               ? label(args, i)
+               : "out" + (outs.size() > 1 ? "[" + std::to_string(i - args.size()) + "]" : "");
+  };
   for (const Pair& pair : pairs_) {
     if (!conflict(pair, args, outs)) continue;
     if (expected_[pair.array].written)
-      throw LaunchError("kernel " + kernel_ + ": two of the arrays that it writes share memory (" + label_of(pair.array) + " and " + label_of(pair.written) + ")\n  pass arrays that do not overlap");
+      throw LaunchError("kernel " + kernel_ + ": two of the arrays that it writes share memory (" +
+                        label_of(pair.array) + " and " + label_of(pair.written) +
+                        ")\n  pass arrays that do not overlap");
     if (std::ranges::find(copies, pair.array) == copies.end()) copies.push_back(pair.array);
   }
   return copies;
@@ -231,7 +278,9 @@ void CallPlan::run(std::span<const Arg> args, std::span<const Arg> outs) const {
   }
   std::memcpy(params, template_.data(), template_.size() * sizeof(uint64_t));
   for (const Slot& s : scalars_) params[s.param] = args[s.source].bits;
-  for (const Slot& s : pointers_) params[s.param] = reinterpret_cast<uint64_t>(array(args, outs, s.source).data) + static_cast<uint64_t>(s.offset);
+  for (const Slot& s : pointers_)
+    params[s.param] = reinterpret_cast<uint64_t>(array(args, outs, s.source).data) +
+                      static_cast<uint64_t>(s.offset);
   if (scratch_.empty()) {
     const trace::Span span(trace::Category::launch, launch_name_, static_cast<uint64_t>(bytes_));
     compiled_->executable->launch(params);
@@ -240,7 +289,9 @@ void CallPlan::run(std::span<const Arg> args, std::span<const Arg> outs) const {
   std::vector<runtime::Buffer> buffers;
   for (const Scratch& s : scratch_) {
     buffers.push_back(runtime::allocate(s.bytes));
-    for (const Slot& slot : s.slots) params[slot.param] = reinterpret_cast<uint64_t>(buffers.back().data) + static_cast<uint64_t>(slot.offset);
+    for (const Slot& slot : s.slots)
+      params[slot.param] =
+          reinterpret_cast<uint64_t>(buffers.back().data) + static_cast<uint64_t>(slot.offset);
   }
   const trace::Span span(trace::Category::launch, launch_name_, static_cast<uint64_t>(bytes_));
   compiled_->executable->launch(params);
@@ -272,11 +323,18 @@ void CallPlan::launch(std::span<const Arg> args, std::span<const Arg> outs) cons
     for (const int64_t s : shape) bytes *= static_cast<size_t>(s);
     for (int64_t& s : strides[i]) s *= static_cast<int64_t>(size);
     buffers.push_back(runtime::allocate(bytes));
-    copy_strided(static_cast<std::byte*>(buffers.back().data), static_cast<const std::byte*>(a.data), shape, a.strides, size);
+    copy_strided(static_cast<std::byte*>(buffers.back().data),
+                 static_cast<const std::byte*>(a.data), shape, a.strides, size);
     changed[i].data = buffers.back().data;
     changed[i].strides = strides[i].data();
   }
-  const CallPlan plan(Setup{.kernel = &kernel_, .prepared = prepared_, .backend = &backend_, .symbols = symbols_, .outputs = outputs_, .args = changed, .outs = outs});
+  const CallPlan plan(Setup{.kernel = &kernel_,
+                            .prepared = prepared_,
+                            .backend = &backend_,
+                            .symbols = symbols_,
+                            .outputs = outputs_,
+                            .args = changed,
+                            .outs = outs});
   plan.run(changed, outs);
 }
 

@@ -25,7 +25,8 @@ class CallPlan final : public Plan {
 
   bool matches(std::span<const Arg> args, std::span<const Arg> outs) const noexcept override;
   std::span<const OutputSpec> outputs() const override { return outputs_; }
-  std::vector<size_t> inputs_to_copy(std::span<const Arg> args, std::span<const Arg> outs) const override;
+  std::vector<size_t> inputs_to_copy(std::span<const Arg> args,
+                                     std::span<const Arg> outs) const override;
   void launch(std::span<const Arg> args, std::span<const Arg> outs) const override;
   const backend::Artifact& artifact() const override { return compiled_->artifact; }
   const ir::Module& traced() const override { return prepared_->traced; }
@@ -58,12 +59,15 @@ class CallPlan final : public Plan {
     std::vector<Slot> slots;  // source unused
   };
 
-  const Arg& array(std::span<const Arg> args, std::span<const Arg> outs, size_t i) const { return i < args.size() ? args[i] : outs[i - args.size()]; }
+  const Arg& array(std::span<const Arg> args, std::span<const Arg> outs, size_t i) const {
+    return i < args.size() ? args[i] : outs[i - args.size()];
+  }
   void expect(std::span<const Arg> args, std::span<const Arg> outs);
   void lay_out_nests(std::span<const Arg> args, std::span<const Arg> outs);
   void find_pairs();
   void check_ranges(std::span<const Arg> args) const;
-  bool conflict(const Pair& pair, std::span<const Arg> args, std::span<const Arg> outs) const noexcept;
+  bool conflict(const Pair& pair, std::span<const Arg> args,
+                std::span<const Arg> outs) const noexcept;
   void run(std::span<const Arg> args, std::span<const Arg> outs) const;
 
   const std::string& kernel_;

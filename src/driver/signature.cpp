@@ -27,7 +27,10 @@ bool overlaps_itself(const Arg& a) {
 }
 
 Diagnostic at(const Location& where, std::string message, std::vector<std::string> notes) {
-  return {.severity = Severity::error, .location = where, .message = std::move(message), .notes = std::move(notes)};
+  return {.severity = Severity::error,
+          .location = where,
+          .message = std::move(message),
+          .notes = std::move(notes)};
 }
 
 }  // namespace
@@ -42,20 +45,25 @@ Signature signature_of(std::span<const Arg> args, uint64_t key) {
   return s;
 }
 
-std::vector<frontend::ArgSpec> arg_specs(std::span<const Arg> args, std::span<const std::string> names) {
+std::vector<frontend::ArgSpec> arg_specs(std::span<const Arg> args,
+                                         std::span<const std::string> names) {
   std::vector<frontend::ArgSpec> specs;
   for (size_t i = 0; i < args.size(); ++i) {
     const Arg& a = args[i];
-    specs.push_back({.kind = a.kind == Arg::Kind::array ? frontend::ArgSpec::Kind::array : frontend::ArgSpec::Kind::scalar,
+    specs.push_back({.kind = a.kind == Arg::Kind::array ? frontend::ArgSpec::Kind::array
+                                                        : frontend::ArgSpec::Kind::scalar,
                      .dtype = a.dtype,
                      .weak = a.weak,
-                     .name = a.name != nullptr ? a.name : i < names.size() ? names[i] : "arg" + std::to_string(i),
+                     .name = a.name != nullptr  ? a.name
+                             : i < names.size() ? names[i]
+                                                : "arg" + std::to_string(i),
                      .shape = {a.shape, a.shape + a.rank}});
   }
   return specs;
 }
 
-std::optional<std::vector<int64_t>> bind_symbols(const ir::Module& graph, std::span<const Arg> args) {
+std::optional<std::vector<int64_t>> bind_symbols(const ir::Module& graph,
+                                                 std::span<const Arg> args) {
   std::vector<int64_t> symbols(graph.sizes.symbol_count(), -1);
   const auto each_dim = [&](auto&& f) {
     for (size_t i = 0; i < args.size(); ++i) {
@@ -67,20 +75,27 @@ std::optional<std::vector<int64_t>> bind_symbols(const ir::Module& graph, std::s
   };
   each_dim([&](SizeId s, int64_t v) {
     const SizeNode& n = graph.sizes[s];
-    if (n.kind == SizeKind::symbol && symbols[static_cast<size_t>(n.constant)] < 0) symbols[static_cast<size_t>(n.constant)] = v;
+    if (n.kind == SizeKind::symbol && symbols[static_cast<size_t>(n.constant)] < 0)
+      symbols[static_cast<size_t>(n.constant)] = v;
     return true;
   });
-  if (!each_dim([&](SizeId s, int64_t v) { return graph.sizes.eval(s, symbols) == v; })) return std::nullopt;
+  if (!each_dim([&](SizeId s, int64_t v) { return graph.sizes.eval(s, symbols) == v; }))
+    return std::nullopt;
   for (const ir::Guard& g : graph.guards) {
-    const int64_t left = graph.sizes.eval(g.left, symbols), right = graph.sizes.eval(g.right, symbols);
-    const bool holds = g.relation == ir::Relation::eq ? left == right : g.relation == ir::Relation::ne ? left != right : left >= right;
+    const int64_t left = graph.sizes.eval(g.left, symbols),
+                  right = graph.sizes.eval(g.right, symbols);
+    const bool holds = g.relation == ir::Relation::eq   ? left == right
+                       : g.relation == ir::Relation::ne ? left != right
+                                                        : left >= right;
     if (!holds) return std::nullopt;
   }
   return symbols;
 }
 
 std::string describe(const Arg& a) {
-  if (a.kind == Arg::Kind::scalar) return a.weak ? (is_float(a.dtype) ? "a Python float" : "a Python int") : "a " + std::string(numpy_name(a.dtype)) + " scalar";
+  if (a.kind == Arg::Kind::scalar)
+    return a.weak ? (is_float(a.dtype) ? "a Python float" : "a Python int")
+                  : "a " + std::string(numpy_name(a.dtype)) + " scalar";
   return std::string(numpy_name(a.dtype)) + " " + shape_text(shape_of(a));
 }
 
@@ -91,31 +106,51 @@ std::string label(std::span<const Arg> args, size_t i, std::span<const std::stri
   return text;
 }
 
-void check_outputs(const std::string& kernel, std::span<const OutputSpec> specs, std::span<const Arg> outs, const Location& where) {
+void check_outputs(const std::string& kernel, std::span<const OutputSpec> specs,
+                   std::span<const Arg> outs, const Location& where) {
   std::vector<Diagnostic> wrong;
   for (size_t i = 0; i < specs.size(); ++i) {
     const Arg& out = outs[i];
     const OutputSpec& want = specs[i];
     if (out.data == nullptr && out.shape == nullptr) continue;  // the caller will allocate it
-    const std::string name = "kernel " + kernel + ": out" + (specs.size() > 1 ? "[" + std::to_string(i) + "]" : "");
+    const std::string name =
+        "kernel " + kernel + ": out" + (specs.size() > 1 ? "[" + std::to_string(i) + "]" : "");
     const std::string needs = std::string(numpy_name(want.dtype)) + " " + shape_text(want.shape);
     if (!std::ranges::equal(shape_of(out), want.shape))
-      wrong.push_back(at(where, name + " has shape " + shape_text(shape_of(out)) + ", the result has " + shape_text(want.shape), {"out is never broadcast: pass an array of shape " + shape_text(want.shape) + ", or no out"}));
+      wrong.push_back(at(where,
+                         name + " has shape " + shape_text(shape_of(out)) + ", the result has " +
+                             shape_text(want.shape),
+                         {"out is never broadcast: pass an array of shape " +
+                          shape_text(want.shape) + ", or no out"}));
     else if (!same_kind(want.dtype, out.dtype))
-      wrong.push_back(at(where, name + " is " + std::string(numpy_name(out.dtype)) + ", the result is " + needs, {"NumPy's 'same_kind' casting allows no " + std::string(numpy_name(want.dtype)) + " to " + std::string(numpy_name(out.dtype)) + ": use .astype in the kernel, or an out of " + std::string(numpy_name(want.dtype))}));
-    if (!out.writeable) wrong.push_back(at(where, name + " is read-only", {"pass a writeable array, or no out"}));
-    if (overlaps_itself(out)) wrong.push_back(at(where, name + " has overlapping elements (a stride of 0)", {"a broadcast array cannot be written: pass a copy"}));
+      wrong.push_back(
+          at(where, name + " is " + std::string(numpy_name(out.dtype)) + ", the result is " + needs,
+             {"NumPy's 'same_kind' casting allows no " + std::string(numpy_name(want.dtype)) +
+              " to " + std::string(numpy_name(out.dtype)) +
+              ": use .astype in the kernel, or an out of " + std::string(numpy_name(want.dtype))}));
+    if (!out.writeable)
+      wrong.push_back(at(where, name + " is read-only", {"pass a writeable array, or no out"}));
+    if (overlaps_itself(out))
+      wrong.push_back(at(where, name + " has overlapping elements (a stride of 0)",
+                         {"a broadcast array cannot be written: pass a copy"}));
   }
   if (!wrong.empty()) throw LaunchError(std::move(wrong));
 }
 
-void check_written(const std::string& kernel, std::span<const std::string> names, const std::vector<bool>& written, std::span<const Arg> args, const Location& where) {
+void check_written(const std::string& kernel, std::span<const std::string> names,
+                   const std::vector<bool>& written, std::span<const Arg> args,
+                   const Location& where) {
   std::vector<Diagnostic> wrong;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!written[i]) continue;
     const std::string name = "kernel " + kernel + " writes " + label(args, i, names);
-    if (!args[i].writeable) wrong.push_back(at(where, name + ", which is read-only", {"pass a writeable array; a captured or read-only array can only be read"}));
-    if (overlaps_itself(args[i])) wrong.push_back(at(where, name + ", which has overlapping elements (a stride of 0)", {"a broadcast array cannot be written: pass a copy"}));
+    if (!args[i].writeable)
+      wrong.push_back(
+          at(where, name + ", which is read-only",
+             {"pass a writeable array; a captured or read-only array can only be read"}));
+    if (overlaps_itself(args[i]))
+      wrong.push_back(at(where, name + ", which has overlapping elements (a stride of 0)",
+                         {"a broadcast array cannot be written: pass a copy"}));
   }
   if (!wrong.empty()) throw LaunchError(std::move(wrong));
 }

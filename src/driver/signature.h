@@ -25,18 +25,24 @@ struct Signature {
 };
 
 Signature signature_of(std::span<const Arg> args, uint64_t key);
-std::vector<frontend::ArgSpec> arg_specs(std::span<const Arg> args, std::span<const std::string> names);
+std::vector<frontend::ArgSpec> arg_specs(std::span<const Arg> args,
+                                         std::span<const std::string> names);
 
 /// The size symbols' values for these arguments, or nothing if the sizes or a guard do not hold.
-std::optional<std::vector<int64_t>> bind_symbols(const ir::Module& graph, std::span<const Arg> args);
+std::optional<std::vector<int64_t>> bind_symbols(const ir::Module& graph,
+                                                 std::span<const Arg> args);
 
 /// "float32 (3, 4)", "a Python float".
 std::string describe(const Arg& arg);
 /// "argument 2 'y'".
 std::string label(std::span<const Arg> args, size_t i, std::span<const std::string> names = {});
 
-/// Checks outputs against what a kernel gives, and written arguments. Throws LaunchError with all that is wrong.
-void check_outputs(const std::string& kernel, std::span<const OutputSpec> specs, std::span<const Arg> outs, const Location& where);
-void check_written(const std::string& kernel, std::span<const std::string> names, const std::vector<bool>& written, std::span<const Arg> args, const Location& where);
+/// Checks outputs against what a kernel gives, and written arguments. Throws LaunchError with all
+/// that is wrong.
+void check_outputs(const std::string& kernel, std::span<const OutputSpec> specs,
+                   std::span<const Arg> outs, const Location& where);
+void check_written(const std::string& kernel, std::span<const std::string> names,
+                   const std::vector<bool>& written, std::span<const Arg> args,
+                   const Location& where);
 
 }  // namespace picokernel::driver

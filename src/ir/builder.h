@@ -5,8 +5,8 @@
 
 namespace picokernel::ir {
 
-// Operands are evaluated before the call, so texts never depend on C++'s order of arguments: pass values, not
-// nested builder calls with effects on numbering, where order matters.
+// Operands are evaluated before the call, so texts never depend on C++'s order of arguments: pass
+// values, not nested builder calls with effects on numbering, where order matters.
 class Builder {
  public:
   /// Makes an empty body (block 0) if the module has none, and appends to it.
@@ -18,15 +18,17 @@ class Builder {
   void set_location(const Location& location);
   void set_location(LocationId location) { location_ = location; }
 
-  ValueId param(const Type& type, std::string name = {});          // of the function
+  ValueId param(const Type& type, std::string name = {});  // of the function
   ValueId block_param(BlockId block, const Type& type, std::string name = {});
   BlockId new_block();
 
   // Throws InternalError if the type rules refuse the operands: front ends check before they build.
-  OpId op(Opcode opcode, std::vector<ValueId> operands, uint64_t attribute = 0, std::vector<Type> stated = {});
+  OpId op(Opcode opcode, std::vector<ValueId> operands, uint64_t attribute = 0,
+          std::vector<Type> stated = {});
   OpId op_with_regions(Opcode opcode, std::vector<ValueId> operands, std::vector<BlockId> regions,
                        std::vector<Type> stated = {});
-  ValueId value(Opcode opcode, std::vector<ValueId> operands, uint64_t attribute = 0, std::vector<Type> stated = {}) {
+  ValueId value(Opcode opcode, std::vector<ValueId> operands, uint64_t attribute = 0,
+                std::vector<Type> stated = {}) {
     return m_.ops[op(opcode, std::move(operands), attribute, std::move(stated))].results[0];
   }
 

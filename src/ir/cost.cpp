@@ -19,10 +19,12 @@ Cost cost(const Module& graph) {
     if (op.opcode == Opcode::read || op.opcode == Opcode::write) {
       const int bit = op.opcode == Opcode::read ? 1 : 2;
       int& mask = seen[op.operands[0]];
-      if ((mask & bit) != 0 || (bit == 1 && (mask & 2) != 0)) return;  // a read of what was just written stays in registers
+      if ((mask & bit) != 0 || (bit == 1 && (mask & 2) != 0))
+        return;  // a read of what was just written stays in registers
       mask |= bit;
       const Type& t = graph.type(op.operands[0]);
-      const SizeId bytes = c.sizes.mul(elements(t), c.sizes.constant(static_cast<int64_t>(size_of(t.dtype))));
+      const SizeId bytes =
+          c.sizes.mul(elements(t), c.sizes.constant(static_cast<int64_t>(size_of(t.dtype))));
       SizeId& total = bit == 1 ? c.bytes_read : c.bytes_written;
       total = c.sizes.add(total, bytes);
     } else if (info(op.opcode).elementwise()) {

@@ -5,7 +5,8 @@
 
 namespace picokernel::ir {
 
-// Evaluated with the sizes of a call. Bytes: each array read or written counts once, at the extent of its view.
+// Evaluated with the sizes of a call. Bytes: each array read or written counts once, at the extent
+// of its view.
 struct Cost {
   SizeTable sizes;
   SizeId bytes_read = {}, bytes_written = {}, operations = {};

@@ -25,7 +25,8 @@ To cast_to(From v) {
     if (std::isnan(v)) return 0;
     // The bounds as floats: min is exact; max + 1 is a power of two, hence exact.
     constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From past = static_cast<From>(static_cast<From>(uint64_t{1} << (std::numeric_limits<To>::digits - 1)) * 2);
+    constexpr From past = static_cast<From>(
+        static_cast<From>(uint64_t{1} << (std::numeric_limits<To>::digits - 1)) * 2);
     if (v < low) return std::numeric_limits<To>::min();
     if (v >= past) return std::numeric_limits<To>::max();
     return static_cast<To>(v);
@@ -66,9 +67,11 @@ T mod_int(T x, T y) {
 template <class T>
 T pow_int(T base, T exponent) {
   if constexpr (std::is_signed_v<T>)
-    if (exponent < 0) return base == 1 ? T(1) : base == T(-1) ? (exponent % 2 != 0 ? T(-1) : T(1)) : T(0);
+    if (exponent < 0)
+      return base == 1 ? T(1) : base == T(-1) ? (exponent % 2 != 0 ? T(-1) : T(1)) : T(0);
   T result = 1;
-  for (Unsigned<T> e = static_cast<Unsigned<T>>(exponent); e != 0; e = static_cast<Unsigned<T>>(e >> 1)) {
+  for (Unsigned<T> e = static_cast<Unsigned<T>>(exponent); e != 0;
+       e = static_cast<Unsigned<T>>(e >> 1)) {
     if (e & 1) result = wrap(result, base, [](auto a, auto b) { return a * b; });
     base = wrap(base, base, [](auto a, auto b) { return a * b; });
   }
@@ -78,8 +81,8 @@ T pow_int(T base, T exponent) {
 template <class T>
 T mod_float(T x, T y);
 
-// The quotient of the exact remainder, so that floordiv(x, y) * y + mod(x, y) is near x; a zero divisor gives
-// x / y, and an exact zero keeps the sign of x / y.
+// The quotient of the exact remainder, so that floordiv(x, y) * y + mod(x, y) is near x; a zero
+// divisor gives x / y, and an exact zero keeps the sign of x / y.
 template <class T>
 T floordiv_float(T x, T y) {
   if (y == 0) return x / y;
@@ -156,7 +159,8 @@ T same(Opcode opcode, T x, T y, T z) {
     if (opcode == Opcode::mod) return mod_int(x, y);
     if (opcode == Opcode::pow) return pow_int(x, y);
     if (opcode == Opcode::neg) return wrap(T(0), x, [](auto a, auto b) { return a - b; });
-    if (opcode == Opcode::abs) return x < 0 ? wrap(T(0), x, [](auto a, auto b) { return a - b; }) : x;
+    if (opcode == Opcode::abs)
+      return x < 0 ? wrap(T(0), x, [](auto a, auto b) { return a - b; }) : x;
     if (opcode == Opcode::and_) return static_cast<T>(x & y);
     if (opcode == Opcode::or_) return static_cast<T>(x | y);
     if (opcode == Opcode::xor_) return static_cast<T>(x ^ y);
@@ -218,7 +222,8 @@ bool test(Opcode opcode, T x) {
 
 Scalar cast(Scalar value, DType to) {
   return visit(value.dtype, [&]<class From>(From*) {
-    return visit(to, [&]<class To>(To*) { return Scalar::of(cast_to<From, To>(value.as<From>())); });
+    return visit(to,
+                 [&]<class To>(To*) { return Scalar::of(cast_to<From, To>(value.as<From>())); });
   });
 }
 
@@ -230,13 +235,17 @@ Scalar eval(Opcode opcode, std::span<const Scalar> operands, DType result) {
     const T y = operands.size() > 1 ? operands[1].as<T>() : T{};
     const T z = operands.size() > 2 ? operands[2].as<T>() : T{};
     switch (info(opcode).rule) {
-      case Rule::compare: return Scalar::of(compare(opcode, x, y));
-      case Rule::test: return Scalar::of(test(opcode, x));
-      case Rule::same: return Scalar::of(same(opcode, x, y, z));
+      case Rule::compare:
+        return Scalar::of(compare(opcode, x, y));
+      case Rule::test:
+        return Scalar::of(test(opcode, x));
+      case Rule::same:
+        return Scalar::of(same(opcode, x, y, z));
       case Rule::select:
       case Rule::explicit_:
       case Rule::none:
-      case Rule::custom: break;
+      case Rule::custom:
+        break;
     }
     PK_UNREACHABLE(info(opcode).name);
   });

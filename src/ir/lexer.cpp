@@ -26,7 +26,10 @@ void Lexer::advance() {
       break;
     }
   }
-  token_ = {.kind = Token::Kind::end, .text = "end of file", .line = line_, .column = static_cast<uint32_t>(position_ - line_start_ + 1)};
+  token_ = {.kind = Token::Kind::end,
+            .text = "end of file",
+            .line = line_,
+            .column = static_cast<uint32_t>(position_ - line_start_ + 1)};
   if (position_ == text_.size()) return;
   const size_t start = position_;
   const auto take_while = [&](auto&& accept) {
@@ -41,7 +44,8 @@ void Lexer::advance() {
     // 12, 0x7fc00001, 2.5, 1e-07
     take_while([&](char x) {
       const char before = text_[position_ - 1];
-      return is_word(x) || x == '.' || ((x == '+' || x == '-') && before == 'e' && !text_.substr(start).starts_with("0x"));
+      return is_word(x) || x == '.' ||
+             ((x == '+' || x == '-') && before == 'e' && !text_.substr(start).starts_with("0x"));
     });
   } else if (is_word(c)) {
     token_.kind = Token::Kind::word;
@@ -72,11 +76,13 @@ bool Lexer::accept(std::string_view text) {
 }
 
 void Lexer::expect(std::string_view text) {
-  if (!accept(text)) fail(token_, "expected `" + std::string(text) + "`, found `" + std::string(token_.text) + "`");
+  if (!accept(text))
+    fail(token_, "expected `" + std::string(text) + "`, found `" + std::string(token_.text) + "`");
 }
 
 Token Lexer::expect(Token::Kind kind, std::string_view what) {
-  if (token_.kind != kind) fail(token_, "expected " + std::string(what) + ", found `" + std::string(token_.text) + "`");
+  if (token_.kind != kind)
+    fail(token_, "expected " + std::string(what) + ", found `" + std::string(token_.text) + "`");
   return next();
 }
 
@@ -94,11 +100,14 @@ std::string Lexer::unquote(const Token& string) {
 }
 
 void Lexer::fail(const Token& at, std::string message, std::vector<std::string> notes) const {
-  throw CompileError(Diagnostic{
-      .severity = Severity::error,
-      .location = {.file = file_, .line = at.line, .column = at.column, .end_column = at.column + static_cast<uint32_t>(at.text.size())},
-      .message = std::move(message),
-      .notes = std::move(notes)});
+  throw CompileError(
+      Diagnostic{.severity = Severity::error,
+                 .location = {.file = file_,
+                              .line = at.line,
+                              .column = at.column,
+                              .end_column = at.column + static_cast<uint32_t>(at.text.size())},
+                 .message = std::move(message),
+                 .notes = std::move(notes)});
 }
 
 }  // namespace picokernel::ir

@@ -18,7 +18,9 @@ struct Token {
 
 class Lexer {
  public:
-  Lexer(std::string_view text, std::string file) : text_(text), file_(std::move(file)) { advance(); }
+  Lexer(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {
+    advance();
+  }
 
   const Token& peek() const { return token_; }
   bool at_end() const { return token_.kind == Token::Kind::end; }
@@ -29,7 +31,8 @@ class Lexer {
   static std::string unquote(const Token& string);
 
   /// Throws CompileError at the token.
-  [[noreturn]] void fail(const Token& at, std::string message, std::vector<std::string> notes = {}) const;
+  [[noreturn]] void fail(const Token& at, std::string message,
+                         std::vector<std::string> notes = {}) const;
 
  private:
   void advance();

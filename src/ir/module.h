@@ -1,4 +1,5 @@
-// The container of both levels of the IR: one function with its values, ops, blocks, types and sizes.
+// The container of both levels of the IR: one function with its values, ops, blocks, types and
+// sizes.
 #pragma once
 
 #include <span>
@@ -19,7 +20,8 @@ using BlockId = Index<struct BlockTag>;
 using MapId = Index<struct MapTag>;
 using LocationId = Index<struct LocationTag>;
 
-// One dimension of a view: which dimension of the source it walks, from where, and how far a step goes.
+// One dimension of a view: which dimension of the source it walks, from where, and how far a step
+// goes.
 struct DimMap {
   static constexpr int32_t kNewAxis = -1;  // a dimension of step 0: newaxis, broadcasting
   int32_t source = kNewAxis;
@@ -67,7 +69,8 @@ struct Block {
   std::vector<OpId> ops;
 };
 
-// A fact that the trace relied on: left (relation) right. Checked at each call; a failed one retraces.
+// A fact that the trace relied on: left (relation) right. Checked at each call; a failed one
+// retraces.
 enum class Relation : uint8_t { eq, ne, ge };
 struct Guard {
   SizeId left = {};
@@ -82,8 +85,8 @@ struct RangeCheck {
   friend bool operator==(const RangeCheck&, const RangeCheck&) = default;
 };
 
-// Sizes and types are tables of the module, so values of two modules never mix. The body is block 0; its
-// parameters are the function's.
+// Sizes and types are tables of the module, so values of two modules never mix. The body is block
+// 0; its parameters are the function's.
 class Module {
  public:
   std::string name = "kernel";
@@ -104,14 +107,17 @@ class Module {
   std::span<const ValueId> params() const { return blocks[body()].params; }
   const Type& type(ValueId v) const { return types[values[v].type]; }
   const Op* def(ValueId v) const { return values[v].op.valid() ? &ops[values[v].op] : nullptr; }
-  Location location(const Op& op) const { return op.location.valid() ? locations[op.location] : Location{}; }
+  Location location(const Op& op) const {
+    return op.location.valid() ? locations[op.location] : Location{};
+  }
 };
 
 /// How a type is written, with this module's names of sizes.
 std::string to_string(const Module& m, TypeId type);
 std::string to_string(const Module& m, SizeId size);
 
-/// Calls f(OpId) for every op of the block and, before its own regions are left, of the regions inside.
+/// Calls f(OpId) for every op of the block and, before its own regions are left, of the regions
+/// inside.
 template <class F>
 void walk(const Module& m, BlockId block, F&& f) {
   for (const OpId id : m.blocks[block].ops) {
@@ -136,8 +142,12 @@ struct ForView {
 struct WhileView {
   const Op& op;
   std::span<const ValueId> inits() const { return op.operands; }
-  BlockId condition() const { return op.regions[0]; }  // parameters: the carried values; yields one bool
-  BlockId body() const { return op.regions[1]; }       // parameters: the carried values; yields the next ones
+  BlockId condition() const {
+    return op.regions[0];
+  }  // parameters: the carried values; yields one bool
+  BlockId body() const {
+    return op.regions[1];
+  }  // parameters: the carried values; yields the next ones
 };
 struct IfView {
   const Op& op;

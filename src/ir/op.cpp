@@ -13,9 +13,9 @@ constexpr std::string_view without_underscore(std::string_view name) {
 }
 
 constexpr OpInfo kOps[] = {
-#define PK_OP(name, level, operands, rule, allowed, attribute, effect, regions, meaning)                      \
-  {Opcode::name, without_underscore(#name), Level::level, operands, Rule::rule, Allowed::allowed,             \
-   Attribute::attribute, Effect::effect, regions, meaning},
+#define PK_OP(name, level, operands, rule, allowed, attribute, effect, regions, meaning) \
+  {Opcode::name,     without_underscore(#name), Level::level,   operands, Rule::rule,    \
+   Allowed::allowed, Attribute::attribute,      Effect::effect, regions,  meaning},
 #include "ir/ops.def"
 #undef PK_OP
 };

@@ -13,13 +13,15 @@ namespace {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file, bool locate) : lexer_(text, file), file_(file), locate_(locate) {}
+  Parser(std::string_view text, const std::string& file, bool locate)
+      : lexer_(text, file), file_(file), locate_(locate) {}
 
   std::vector<Module> file() {
     if (lexer_.accept("picokernel")) {
       const Token version = lexer_.expect(Token::Kind::number, "a version number");
       if (version.text != std::to_string(kTextVersion))
-        lexer_.fail(version, "version " + std::string(version.text) + " of the IR's text is not known",
+        lexer_.fail(version,
+                    "version " + std::string(version.text) + " of the IR's text is not known",
                     {"this picokernel reads version " + std::to_string(kTextVersion)});
     }
     std::vector<Module> modules;
@@ -102,7 +104,9 @@ class Parser {
   DType dtype() {
     const Token t = lexer_.next();
     const auto d = dtype_from_text(t.text);
-    if (!d) lexer_.fail(t, "unknown type `" + std::string(t.text) + "`", {"types: bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64"});
+    if (!d)
+      lexer_.fail(t, "unknown type `" + std::string(t.text) + "`",
+                  {"types: bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64"});
     return *d;
   }
 
@@ -119,7 +123,8 @@ class Parser {
       else if (space.text == "local")
         t.space = Space::local;
       else
-        lexer_.fail(space, "unknown memory space `" + std::string(space.text) + "`", {"spaces: global shared local"});
+        lexer_.fail(space, "unknown memory space `" + std::string(space.text) + "`",
+                    {"spaces: global shared local"});
       lexer_.expect(",");
       t.dtype = dtype();
       lexer_.expect(">");
@@ -169,18 +174,22 @@ class Parser {
       return inner;
     }
     if (t.kind == Token::Kind::number) return sizes.constant(integer<int64_t>(t));
-    if (t.kind != Token::Kind::word) lexer_.fail(t, "expected a size, found `" + std::string(t.text) + "`");
+    if (t.kind != Token::Kind::word)
+      lexer_.fail(t, "expected a size, found `" + std::string(t.text) + "`");
     if (t.text == "min" || t.text == "max" || t.text == "floordiv") {
       lexer_.expect("(");
       const SizeId a = size();
       lexer_.expect(",");
       const SizeId b = size();
       lexer_.expect(")");
-      return t.text == "min" ? sizes.minimum(a, b) : t.text == "max" ? sizes.maximum(a, b) : sizes.floordiv(a, b);
+      return t.text == "min"   ? sizes.minimum(a, b)
+             : t.text == "max" ? sizes.maximum(a, b)
+                               : sizes.floordiv(a, b);
     }
     const auto number = static_cast<uint32_t>(state_->symbols.size());
     const auto [it, added] = state_->symbols.try_emplace(std::string(t.text), number);
-    if (added) m().symbol_names.push_back(t.text == "n" + std::to_string(number) ? "" : std::string(t.text));
+    if (added)
+      m().symbol_names.push_back(t.text == "n" + std::to_string(number) ? "" : std::string(t.text));
     return sizes.symbol(it->second);
   }
 
@@ -189,7 +198,8 @@ class Parser {
   // Numbered values have no name of their own.
   static std::string display_name(const Token& t) {
     const std::string_view name = t.text.substr(1);
-    return name.find_first_not_of("0123456789") == std::string_view::npos ? std::string() : std::string(name);
+    return name.find_first_not_of("0123456789") == std::string_view::npos ? std::string()
+                                                                          : std::string(name);
   }
   void define(const Token& name, ValueId v) {
     if (!state_->values.try_emplace(std::string(name.text), v).second)
@@ -198,7 +208,8 @@ class Parser {
   }
   ValueId use(const Token& name) {
     const auto it = state_->values.find(name.text);
-    if (it == state_->values.end()) lexer_.fail(name, std::string(name.text) + " is not defined before its use");
+    if (it == state_->values.end())
+      lexer_.fail(name, std::string(name.text) + " is not defined before its use");
     return it->second;
   }
   Token value_token() { return lexer_.expect(Token::Kind::value, "a value such as %x"); }
@@ -216,7 +227,9 @@ class Parser {
     T v{};
     const auto [end, code] = std::from_chars(t.text.data(), t.text.data() + t.text.size(), v);
     if (code != std::errc() || end != t.text.data() + t.text.size())
-      lexer_.fail(t, "`" + std::string(t.text) + "` is no " + (std::is_signed_v<T> ? "integer of 64 bits" : "unsigned integer of 64 bits"));
+      lexer_.fail(t,
+                  "`" + std::string(t.text) + "` is no " +
+                      (std::is_signed_v<T> ? "integer of 64 bits" : "unsigned integer of 64 bits"));
     return v;
   }
 
@@ -224,18 +237,21 @@ class Parser {
     std::string text = (negative ? "-" : "") + std::string(token.text);
     return visit(t, [&]<class T>(T*) -> uint64_t {
       if constexpr (std::is_same_v<T, bool>) {
-        if (text != "true" && text != "false") lexer_.fail(token, "a bool constant is true or false");
+        if (text != "true" && text != "false")
+          lexer_.fail(token, "a bool constant is true or false");
         return text == "true";
       } else if constexpr (std::is_floating_point_v<T>) {
         if (text.starts_with("0x")) return std::strtoull(text.c_str(), nullptr, 16);
         T v{};
         const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
-        if (code != std::errc() || end != text.data() + text.size()) lexer_.fail(token, "`" + text + "` is no " + std::string(text_name(t)));
+        if (code != std::errc() || end != text.data() + text.size())
+          lexer_.fail(token, "`" + text + "` is no " + std::string(text_name(t)));
         return Scalar::of(v).bits;
       } else {
         T v{};
         const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
-        if (code != std::errc() || end != text.data() + text.size()) lexer_.fail(token, "`" + text + "` is no " + std::string(text_name(t)));
+        if (code != std::errc() || end != text.data() + text.size())
+          lexer_.fail(token, "`" + text + "` is no " + std::string(text_name(t)));
         return Scalar::of(v).bits;
       }
     });
@@ -248,7 +264,8 @@ class Parser {
       if (lexer_.accept("pick")) {
         do {
           DimPick p;
-          p.source = static_cast<int32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a dimension")));
+          p.source = static_cast<int32_t>(
+              integer<int64_t>(lexer_.expect(Token::Kind::number, "a dimension")));
           lexer_.expect(":");
           p.index = size();
           map.picks.push_back(p);
@@ -261,12 +278,14 @@ class Parser {
         lexer_.expect(":");
         d.extent = size();
       } else {
-        d.source = static_cast<int32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a dimension, `new` or `pick`")));
+        d.source = static_cast<int32_t>(
+            integer<int64_t>(lexer_.expect(Token::Kind::number, "a dimension, `new` or `pick`")));
         lexer_.expect(":");
         d.start = size();
         lexer_.expect(":");
         const bool negative = lexer_.accept("-");
-        d.step = integer<int64_t>(lexer_.expect(Token::Kind::number, "a step")) * (negative ? -1 : 1);
+        d.step =
+            integer<int64_t>(lexer_.expect(Token::Kind::number, "a step")) * (negative ? -1 : 1);
         lexer_.expect(":");
         d.extent = size();
       }
@@ -316,11 +335,14 @@ class Parser {
     if (!opcode) {
       const auto near = nearest_opcode(name.text);
       lexer_.fail(name, "unknown op `" + std::string(name.text) + "`",
-                  near ? std::vector{"did you mean `" + std::string(info(*near).name) + "`?"} : std::vector<std::string>{});
+                  near ? std::vector{"did you mean `" + std::string(info(*near).name) + "`?"}
+                       : std::vector<std::string>{});
     }
     const OpInfo& facts = info(*opcode);
     if (facts.level != Level::both && facts.level != m().level)
-      lexer_.fail(name, "`" + std::string(facts.name) + "` is an op of " + (m().level == Level::graph ? "kernels, not of graphs" : "graphs, not of kernels"));
+      lexer_.fail(name, "`" + std::string(facts.name) + "` is an op of " +
+                            (m().level == Level::graph ? "kernels, not of graphs"
+                                                       : "graphs, not of kernels"));
 
     std::vector<ValueId> operands;
     std::vector<BlockId> regions;
@@ -387,10 +409,15 @@ class Parser {
           negative = lexer_.accept("-");
           literal = lexer_.next();
           break;
-        case Attribute::size: attribute = size().value; break;
-        case Attribute::map: attribute = m().maps.push(map()).value; break;
+        case Attribute::size:
+          attribute = size().value;
+          break;
+        case Attribute::map:
+          attribute = m().maps.push(map()).value;
+          break;
         case Attribute::none:
-        case Attribute::flag: break;
+        case Attribute::flag:
+          break;
       }
       if (facts.rule == Rule::explicit_) {
         lexer_.expect(":");
@@ -404,7 +431,9 @@ class Parser {
     const Inferred inferred = infer(m(), *opcode, operands, attribute, stated);
     if (!inferred.ok()) lexer_.fail(name, inferred.error);
     if (inferred.results.size() != results.size())
-      lexer_.fail(name, "`" + std::string(facts.name) + "` has " + std::to_string(inferred.results.size()) + " results, not " + std::to_string(results.size()));
+      lexer_.fail(name, "`" + std::string(facts.name) + "` has " +
+                            std::to_string(inferred.results.size()) + " results, not " +
+                            std::to_string(results.size()));
     builder_->set_location(location(name));
     const OpId id = builder_->op(*opcode, std::move(operands), attribute, std::move(stated));
     m().ops[id].regions = std::move(regions);
@@ -416,16 +445,24 @@ class Parser {
   Location location(const Token& op) {
     Location where;
     if (!lexer_.accept("loc")) {
-      if (locate_) where = {.file = file_, .line = op.line, .column = op.column, .end_column = op.column + static_cast<uint32_t>(op.text.size())};
+      if (locate_)
+        where = {.file = file_,
+                 .line = op.line,
+                 .column = op.column,
+                 .end_column = op.column + static_cast<uint32_t>(op.text.size())};
       return where;
     }
     lexer_.expect("(");
     where.file = lexer_.unquote(lexer_.expect(Token::Kind::string, "a file name in quotes"));
     lexer_.expect(":");
-    where.line = static_cast<uint32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a line")));
+    where.line =
+        static_cast<uint32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a line")));
     lexer_.expect(":");
-    where.column = static_cast<uint32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a column")));
-    if (lexer_.accept("-")) where.end_column = static_cast<uint32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a column")));
+    where.column =
+        static_cast<uint32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a column")));
+    if (lexer_.accept("-"))
+      where.end_column =
+          static_cast<uint32_t>(integer<int64_t>(lexer_.expect(Token::Kind::number, "a column")));
     lexer_.expect(")");
     return where;
   }
@@ -439,6 +476,8 @@ class Parser {
 
 }  // namespace
 
-std::vector<Module> parse(std::string_view text, const std::string& file, bool locate) { return Parser(text, file, locate).file(); }
+std::vector<Module> parse(std::string_view text, const std::string& file, bool locate) {
+  return Parser(text, file, locate).file();
+}
 
 }  // namespace picokernel::ir

@@ -65,13 +65,16 @@ class Printer {
     out_ += params(m_.params());
     if (!m_.results.empty()) {
       out_ += " -> (";
-      for (size_t i = 0; i < m_.results.size(); ++i) out_ += (i ? ", " : "") + type(m_.types[m_.results[i]]);
+      for (size_t i = 0; i < m_.results.size(); ++i)
+        out_ += (i ? ", " : "") + type(m_.types[m_.results[i]]);
       out_ += ")";
     }
     for (const Guard& g : m_.guards)
-      out_ += std::string(&g == m_.guards.data() ? " where " : ", ") + size(g.left) + relation(g.relation) + size(g.right);
+      out_ += std::string(&g == m_.guards.data() ? " where " : ", ") + size(g.left) +
+              relation(g.relation) + size(g.right);
     for (const RangeCheck& r : m_.range_checks)
-      out_ += std::string(&r == m_.range_checks.data() ? " in " : ", ") + value(m_.params()[r.param]) + ": " + std::string(text_name(r.dtype));
+      out_ += std::string(&r == m_.range_checks.data() ? " in " : ", ") +
+              value(m_.params()[r.param]) + ": " + std::string(text_name(r.dtype));
     out_ += " ";
     region(Module::body(), 0);
     out_ += "\n";
@@ -87,7 +90,8 @@ class Printer {
     std::string text = t.kind == TypeKind::ref ? "ref " : "";
     if (t.kind == TypeKind::ptr) {
       static constexpr const char* kSpaces[] = {"global", "shared", "local"};
-      return "ptr<" + std::string(kSpaces[static_cast<size_t>(t.space)]) + ", " + std::string(text_name(t.dtype)) + ">";
+      return "ptr<" + std::string(kSpaces[static_cast<size_t>(t.space)]) + ", " +
+             std::string(text_name(t.dtype)) + ">";
     }
     text += text_name(t.dtype);
     if (t.is_scalar()) return text;
@@ -101,9 +105,12 @@ class Printer {
  private:
   static std::string relation(Relation r) {
     switch (r) {
-      case Relation::eq: return " == ";
-      case Relation::ne: return " != ";
-      case Relation::ge: return " >= ";
+      case Relation::eq:
+        return " == ";
+      case Relation::ne:
+        return " != ";
+      case Relation::ge:
+        return " >= ";
     }
     PK_UNREACHABLE();
   }
@@ -147,12 +154,14 @@ class Printer {
   }
   std::string params(std::span<const ValueId> values) const {
     std::string text = "(";
-    for (size_t i = 0; i < values.size(); ++i) text += (i ? ", " : "") + value(values[i]) + ": " + type(m_.type(values[i]));
+    for (size_t i = 0; i < values.size(); ++i)
+      text += (i ? ", " : "") + value(values[i]) + ": " + type(m_.type(values[i]));
     return text + ")";
   }
   std::string carried(std::span<const ValueId> params, std::span<const ValueId> inits) const {
     std::string text;
-    for (size_t i = 0; i < inits.size(); ++i) text += (i ? ", " : " with ") + value(params[i]) + " = " + value(inits[i]);
+    for (size_t i = 0; i < inits.size(); ++i)
+      text += (i ? ", " : " with ") + value(params[i]) + " = " + value(inits[i]);
     return text;
   }
   std::string map(const IndexMap& map) const {
@@ -162,9 +171,12 @@ class Printer {
       if (d.source == DimMap::kNewAxis)
         text += "new : " + size(d.extent);
       else
-        text += std::to_string(d.source) + " : " + size(d.start) + " : " + std::to_string(d.step) + " : " + size(d.extent);
+        text += std::to_string(d.source) + " : " + size(d.start) + " : " + std::to_string(d.step) +
+                " : " + size(d.extent);
     }
-    for (const DimPick& p : map.picks) text += std::string(&p == map.picks.data() ? " pick " : ", ") + std::to_string(p.source) + " : " + size(p.index);
+    for (const DimPick& p : map.picks)
+      text += std::string(&p == map.picks.data() ? " pick " : ", ") + std::to_string(p.source) +
+              " : " + size(p.index);
     return text + "]";
   }
 
@@ -193,7 +205,8 @@ class Printer {
     } else if (op.opcode == Opcode::for_) {
       const ForView f{op};
       const std::span<const ValueId> p = m_.blocks[f.body()].params;
-      out_ += " " + value(p[0]) + " = " + value(f.from()) + " to " + value(f.to()) + " step " + value(f.step()) + carried(p.subspan(1), f.inits());
+      out_ += " " + value(p[0]) + " = " + value(f.from()) + " to " + value(f.to()) + " step " +
+              value(f.step()) + carried(p.subspan(1), f.inits());
       body(0);
     } else if (op.opcode == Opcode::while_) {
       const WhileView w{op};
@@ -204,7 +217,8 @@ class Printer {
       body(1);
     } else if (op.opcode == Opcode::if_) {
       out_ += " " + value(op.operands[0]);
-      for (size_t i = 0; i < op.results.size(); ++i) out_ += (i ? ", " : " : ") + type(m_.type(op.results[i]));
+      for (size_t i = 0; i < op.results.size(); ++i)
+        out_ += (i ? ", " : " : ") + type(m_.type(op.results[i]));
       body(0);
       if (!m_.blocks[op.regions[1]].ops.empty()) {
         out_ += " else";
@@ -215,7 +229,8 @@ class Printer {
     }
     const Location where = options_.locations ? m_.location(op) : Location{};
     if (where.known()) {
-      out_ += " loc(" + quote(where.file) + ":" + std::to_string(where.line) + ":" + std::to_string(where.column);
+      out_ += " loc(" + quote(where.file) + ":" + std::to_string(where.line) + ":" +
+              std::to_string(where.column);
       if (where.end_column != 0) out_ += "-" + std::to_string(where.end_column);
       out_ += ")";
     }
@@ -226,17 +241,25 @@ class Printer {
     if (op.opcode == Opcode::load) {
       out_ += " " + value(op.operands[0]) + "[" + value(op.operands[1]) + "]";
     } else if (op.opcode == Opcode::store) {
-      out_ += " " + value(op.operands[0]) + ", " + value(op.operands[1]) + "[" + value(op.operands[2]) + "]";
+      out_ += " " + value(op.operands[0]) + ", " + value(op.operands[1]) + "[" +
+              value(op.operands[2]) + "]";
       if (op.flag()) out_ += " nontemporal";
     } else if (!op.operands.empty()) {
       out_ += " " + list(op.operands);
     }
     switch (info(op.opcode).attribute) {
-      case Attribute::scalar: out_ += " " + print_scalar(op.scalar()); break;
-      case Attribute::size: out_ += " " + size(op.size()); break;
-      case Attribute::map: out_ += " " + map(m_.maps[op.map()]); break;
+      case Attribute::scalar:
+        out_ += " " + print_scalar(op.scalar());
+        break;
+      case Attribute::size:
+        out_ += " " + size(op.size());
+        break;
+      case Attribute::map:
+        out_ += " " + map(m_.maps[op.map()]);
+        break;
       case Attribute::none:
-      case Attribute::flag: break;
+      case Attribute::flag:
+        break;
     }
     if (info(op.opcode).rule == Rule::explicit_) {
       Type stated = m_.type(op.results[0]);

@@ -6,7 +6,8 @@
 namespace picokernel::ir {
 
 // Tables of sizes, types and maps are copied whole: ids of these stay valid in the new module.
-Rewriter::Rewriter(const Module& from) : from_(from), builder_((to_.blocks.push({}), to_)), values_(from.values.size()) {
+Rewriter::Rewriter(const Module& from)
+    : from_(from), builder_((to_.blocks.push({}), to_)), values_(from.values.size()) {
   to_.name = from.name;
   to_.level = from.level;
   to_.sizes = from.sizes;
@@ -68,26 +69,30 @@ void Rewriter::walk(BlockId block, const Visit& visit) {
 }
 
 Module Rewriter::run(const Visit& visit) {
-  for (const ValueId p : from_.params()) map(p, builder_.param(from_.type(p), from_.values[p].name));
+  for (const ValueId p : from_.params())
+    map(p, builder_.param(from_.type(p), from_.values[p].name));
   walk(Module::body(), visit);
   return std::move(to_);
 }
 
-Module substitute_sizes(const Module& m, const std::function<SizeId(SizeTable&, uint32_t)>& replacement,
+Module substitute_sizes(const Module& m,
+                        const std::function<SizeId(SizeTable&, uint32_t)>& replacement,
                         std::vector<std::string> names) {
   Module out = m;
   out.sizes = {};
   out.types = {};
   out.symbol_names = std::move(names);
   std::vector<SizeId> symbols;
-  for (uint32_t s = 0; s < m.sizes.symbol_count(); ++s) symbols.push_back(replacement(out.sizes, s));
+  for (uint32_t s = 0; s < m.sizes.symbol_count(); ++s)
+    symbols.push_back(replacement(out.sizes, s));
   const auto size = [&](SizeId id) { return out.sizes.import(m.sizes, id, symbols); };
   const auto type = [&](TypeId id) {
     Type t = m.types[id];
     for (SizeId& s : t.shape) s = size(s);
     return out.types.intern(t);
   };
-  for (size_t i = 0; i < out.values.size(); ++i) out.values[ValueId(i)].type = type(m.values[ValueId(i)].type);
+  for (size_t i = 0; i < out.values.size(); ++i)
+    out.values[ValueId(i)].type = type(m.values[ValueId(i)].type);
   for (TypeId& t : out.results) t = type(t);
   for (Guard& g : out.guards) {
     g.left = size(g.left);

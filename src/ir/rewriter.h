@@ -10,11 +10,13 @@
 
 namespace picokernel::ir {
 
-// Walks the old module in order. For each op `visit` may build something else with builder() and give the new
-// values of the op's results; without an answer the op is copied with its operands mapped and its regions walked.
+// Walks the old module in order. For each op `visit` may build something else with builder() and
+// give the new values of the op's results; without an answer the op is copied with its operands
+// mapped and its regions walked.
 class Rewriter {
  public:
-  // Result values of the op in the new module (invalid ones for an op that is gone), or nothing to copy it.
+  // Result values of the op in the new module (invalid ones for an op that is gone), or nothing to
+  // copy it.
   using Visit = std::function<std::optional<std::vector<ValueId>>(Rewriter&, OpId)>;
 
   explicit Rewriter(const Module& from);
@@ -43,9 +45,10 @@ class Rewriter {
   std::vector<BlockId> blocks_;
 };
 
-/// A copy of the module in which size symbol s is replacement[s], an expression over the new symbols. Names of
-/// symbols are given anew; `names` belongs to the new symbols.
-Module substitute_sizes(const Module& m, const std::function<SizeId(SizeTable&, uint32_t)>& replacement,
+/// A copy of the module in which size symbol s is replacement[s], an expression over the new
+/// symbols. Names of symbols are given anew; `names` belongs to the new symbols.
+Module substitute_sizes(const Module& m,
+                        const std::function<SizeId(SizeTable&, uint32_t)>& replacement,
                         std::vector<std::string> names);
 
 }  // namespace picokernel::ir

@@ -9,8 +9,9 @@
 
 namespace picokernel::ir {
 
-// Integers are sign- or zero-extended to 64 bits, bool is 0 or 1, f32 has its 32 bits zero-extended:
-// equal values of a type have equal bits (except that floats compare by bits: -0 differs from 0).
+// Integers are sign- or zero-extended to 64 bits, bool is 0 or 1, f32 has its 32 bits
+// zero-extended: equal values of a type have equal bits (except that floats compare by bits: -0
+// differs from 0).
 struct Scalar {
   DType dtype = DType::i64;
   uint64_t bits = 0;
@@ -42,7 +43,8 @@ template <class F>
 decltype(auto) visit(DType t, F&& f) {
   switch (t) {
 #define PK_VISIT(e, text, numpy, cpp, kind) \
-  case DType::e: return f(static_cast<cpp*>(nullptr));
+  case DType::e:                            \
+    return f(static_cast<cpp*>(nullptr));
     PK_DTYPES(PK_VISIT)
 #undef PK_VISIT
   }

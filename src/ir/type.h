@@ -23,8 +23,8 @@ enum class Space : uint8_t { global, shared, local };
 struct Type {
   TypeKind kind = TypeKind::value;
   DType dtype = DType::f32;
-  Space space = Space::global;      // ptr only
-  std::vector<SizeId> shape = {};   // value and ref only
+  Space space = Space::global;     // ptr only
+  std::vector<SizeId> shape = {};  // value and ref only
 
   bool is_scalar() const { return kind == TypeKind::value && shape.empty(); }
   friend auto operator<=>(const Type&, const Type&) = default;

@@ -13,16 +13,20 @@ Inferred one(Type type) { return {.results = {std::move(type)}, .error = {}}; }
 std::string spell(Module& m, const Type& type) { return to_string(m, m.types.intern(type)); }
 
 // Operands from `first` on are values of one dtype; their shapes broadcast.
-Inferred broadcast_all(Module& m, const OpInfo& op, std::span<const ValueId> operands, size_t first) {
+Inferred broadcast_all(Module& m, const OpInfo& op, std::span<const ValueId> operands,
+                       size_t first) {
   Type result = m.type(operands[first]);
   for (size_t i = first; i < operands.size(); ++i) {
     const Type& t = m.type(operands[i]);
     if (t.kind != TypeKind::value)
-      return error("operand " + std::to_string(i) + " of " + std::string(op.name) + " is a " + spell(m, t) + ", not a value");
+      return error("operand " + std::to_string(i) + " of " + std::string(op.name) + " is a " +
+                   spell(m, t) + ", not a value");
     if (t.dtype != result.dtype)
-      return error("operands of " + std::string(op.name) + " differ in type: " + spell(m, result) + " and " + spell(m, t));
+      return error("operands of " + std::string(op.name) + " differ in type: " + spell(m, result) +
+                   " and " + spell(m, t));
     if (!allows(op.allowed, t.dtype))
-      return error(std::string(op.name) + " takes " + std::string(describe(op.allowed)) + ", not " + std::string(text_name(t.dtype)));
+      return error(std::string(op.name) + " takes " + std::string(describe(op.allowed)) + ", not " +
+                   std::string(text_name(t.dtype)));
     std::vector<SizeId> shape;
     if (!broadcast(m, result.shape, t.shape, shape))
       return error("shapes of " + spell(m, result) + " and " + spell(m, t) + " do not broadcast");
@@ -39,7 +43,9 @@ Inferred infer_view(Module& m, std::span<const ValueId> operands, uint64_t attri
   const IndexMap& map = m.maps[id];
   std::vector<bool> used(type.shape.size());
   const auto use = [&](int32_t source) {
-    if (source < 0 || static_cast<size_t>(source) >= used.size() || used[static_cast<size_t>(source)]) return false;
+    if (source < 0 || static_cast<size_t>(source) >= used.size() ||
+        used[static_cast<size_t>(source)])
+      return false;
     used[static_cast<size_t>(source)] = true;
     return true;
   };
@@ -47,7 +53,8 @@ Inferred infer_view(Module& m, std::span<const ValueId> operands, uint64_t attri
     if (d.source != DimMap::kNewAxis && (!use(d.source) || d.step == 0))
       return error("view names source dimension " + std::to_string(d.source) + " wrongly");
   for (const DimPick& p : map.picks)
-    if (!use(p.source)) return error("view picks source dimension " + std::to_string(p.source) + " wrongly");
+    if (!use(p.source))
+      return error("view picks source dimension " + std::to_string(p.source) + " wrongly");
   for (const bool u : used)
     if (!u) return error("view leaves out a source dimension");
   type.shape.clear();
@@ -66,8 +73,8 @@ std::vector<Type> types_of(const Module& m, std::span<const ValueId> values) {
   return types;
 }
 
-Inferred infer_custom(Module& m, Opcode opcode, std::span<const ValueId> operands, uint64_t attribute,
-                      std::span<const Type> stated) {
+Inferred infer_custom(Module& m, Opcode opcode, std::span<const ValueId> operands,
+                      uint64_t attribute, std::span<const Type> stated) {
   if (opcode == Opcode::view) return infer_view(m, operands, attribute);
   if (opcode == Opcode::read) {
     Type type = m.type(operands[0]);
@@ -78,19 +85,22 @@ Inferred infer_custom(Module& m, Opcode opcode, std::span<const ValueId> operand
   if (opcode == Opcode::load) {
     const Type& type = m.type(operands[0]);
     if (type.kind != TypeKind::ptr) return error("load takes a pointer, not " + spell(m, type));
-    if (!is_i64(m, operands[1])) return error("the offset of load is an i64, not " + spell(m, m.type(operands[1])));
+    if (!is_i64(m, operands[1]))
+      return error("the offset of load is an i64, not " + spell(m, m.type(operands[1])));
     return one({.kind = TypeKind::value, .dtype = type.dtype});
   }
   if (opcode == Opcode::for_) {
     if (operands.size() < 3) return error("for takes from, to and step");
     for (size_t i = 0; i < 3; ++i)
-      if (!is_i64(m, operands[i])) return error("bounds and step of for are i64, not " + spell(m, m.type(operands[i])));
+      if (!is_i64(m, operands[i]))
+        return error("bounds and step of for are i64, not " + spell(m, m.type(operands[i])));
     return {.results = types_of(m, operands.subspan(3)), .error = {}};
   }
   if (opcode == Opcode::while_) return {.results = types_of(m, operands), .error = {}};
   if (opcode == Opcode::if_) {
     const Type& type = m.type(operands[0]);
-    if (!type.is_scalar() || !is_bool(type.dtype)) return error("the condition of if is a bool, not " + spell(m, type));
+    if (!type.is_scalar() || !is_bool(type.dtype))
+      return error("the condition of if is a bool, not " + spell(m, type));
     return {.results = {stated.begin(), stated.end()}, .error = {}};
   }
   PK_UNREACHABLE(info(opcode).name);
@@ -103,7 +113,8 @@ std::string check_effect(Module& m, Opcode opcode, std::span<const ValueId> oper
     if (target.kind != TypeKind::ref || value.kind != TypeKind::value)
       return "write takes a ref and a value, not " + spell(m, target) + " and " + spell(m, value);
     if (target.dtype != value.dtype)
-      return "write of " + spell(m, value) + " into " + spell(m, target) + ": the types differ; cast first";
+      return "write of " + spell(m, value) + " into " + spell(m, target) +
+             ": the types differ; cast first";
     std::vector<SizeId> shape;
     if (!broadcast(m, target.shape, value.shape, shape) || shape != target.shape)
       return "a value of type " + spell(m, value) + " does not broadcast to " + spell(m, target);
@@ -111,7 +122,8 @@ std::string check_effect(Module& m, Opcode opcode, std::span<const ValueId> oper
     const Type &value = m.type(operands[0]), &target = m.type(operands[1]);
     if (target.kind != TypeKind::ptr || !value.is_scalar() || value.dtype != target.dtype)
       return "store of " + spell(m, value) + " to " + spell(m, target) + ": the types differ";
-    if (!is_i64(m, operands[2])) return "the offset of store is an i64, not " + spell(m, m.type(operands[2]));
+    if (!is_i64(m, operands[2]))
+      return "the offset of store is an i64, not " + spell(m, m.type(operands[2]));
   } else if (opcode == Opcode::parallel) {
     if (operands.empty()) return "parallel takes at least one extent";
     for (const ValueId v : operands)
@@ -120,7 +132,8 @@ std::string check_effect(Module& m, Opcode opcode, std::span<const ValueId> oper
   return {};
 }
 
-Inferred infer_explicit(Module& m, const OpInfo& op, std::span<const ValueId> operands, std::span<const Type> stated) {
+Inferred infer_explicit(Module& m, const OpInfo& op, std::span<const ValueId> operands,
+                        std::span<const Type> stated) {
   if (stated.size() != 1) return error(std::string(op.name) + " states its result type");
   Type type = stated[0];
   if (op.opcode == Opcode::cast) {
@@ -129,11 +142,16 @@ Inferred infer_explicit(Module& m, const OpInfo& op, std::span<const ValueId> op
     // The text states the dtype alone where the shape is the operand's.
     if (type.kind == TypeKind::value) type.shape = from.shape;
   }
-  const TypeKind kind = op.opcode == Opcode::scratch ? TypeKind::ref : op.opcode == Opcode::alloc ? TypeKind::ptr : TypeKind::value;
-  if (type.kind != kind) return error("the result of " + std::string(op.name) + " cannot be " + spell(m, type));
-  if (op.opcode == Opcode::size && !(type.is_scalar() && type.dtype == DType::i64)) return error("size is an i64");
+  const TypeKind kind = op.opcode == Opcode::scratch ? TypeKind::ref
+                        : op.opcode == Opcode::alloc ? TypeKind::ptr
+                                                     : TypeKind::value;
+  if (type.kind != kind)
+    return error("the result of " + std::string(op.name) + " cannot be " + spell(m, type));
+  if (op.opcode == Opcode::size && !(type.is_scalar() && type.dtype == DType::i64))
+    return error("size is an i64");
   if (op.opcode == Opcode::constant && !type.is_scalar()) return error("a constant is a scalar");
-  if (op.opcode == Opcode::alloc && !is_i64(m, operands[0])) return error("alloc takes an i64 count");
+  if (op.opcode == Opcode::alloc && !is_i64(m, operands[0]))
+    return error("alloc takes an i64 count");
   return one(std::move(type));
 }
 
@@ -141,31 +159,43 @@ Inferred infer_explicit(Module& m, const OpInfo& op, std::span<const ValueId> op
 
 bool allows(Allowed allowed, DType dtype) {
   switch (allowed) {
-    case Allowed::any: return true;
-    case Allowed::real: return !is_bool(dtype);
-    case Allowed::integer: return is_integer(dtype);
-    case Allowed::floating: return is_float(dtype);
-    case Allowed::bits: return !is_float(dtype);
+    case Allowed::any:
+      return true;
+    case Allowed::real:
+      return !is_bool(dtype);
+    case Allowed::integer:
+      return is_integer(dtype);
+    case Allowed::floating:
+      return is_float(dtype);
+    case Allowed::bits:
+      return !is_float(dtype);
   }
   PK_UNREACHABLE();
 }
 
 std::string_view describe(Allowed allowed) {
   switch (allowed) {
-    case Allowed::any: return "any type";
-    case Allowed::real: return "integers and floats";
-    case Allowed::integer: return "integers";
-    case Allowed::floating: return "floats";
-    case Allowed::bits: return "integers and bool";
+    case Allowed::any:
+      return "any type";
+    case Allowed::real:
+      return "integers and floats";
+    case Allowed::integer:
+      return "integers";
+    case Allowed::floating:
+      return "floats";
+    case Allowed::bits:
+      return "integers and bool";
   }
   PK_UNREACHABLE();
 }
 
-bool broadcast(const Module& m, std::span<const SizeId> a, std::span<const SizeId> b, std::vector<SizeId>& out) {
+bool broadcast(const Module& m, std::span<const SizeId> a, std::span<const SizeId> b,
+               std::vector<SizeId>& out) {
   const size_t rank = std::max(a.size(), b.size());
   out.assign(rank, {});
   for (size_t i = 0; i < rank; ++i) {  // from the last dimension
-    const SizeId x = i < a.size() ? a[a.size() - 1 - i] : SizeId{}, y = i < b.size() ? b[b.size() - 1 - i] : SizeId{};
+    const SizeId x = i < a.size() ? a[a.size() - 1 - i] : SizeId{},
+                 y = i < b.size() ? b[b.size() - 1 - i] : SizeId{};
     SizeId& z = out[rank - 1 - i];
     if (!x.valid() || !y.valid() || x == y)
       z = x.valid() ? x : y;
@@ -179,12 +209,15 @@ bool broadcast(const Module& m, std::span<const SizeId> a, std::span<const SizeI
   return true;
 }
 
-Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint64_t attribute, std::span<const Type> stated) {
+Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint64_t attribute,
+               std::span<const Type> stated) {
   const OpInfo& op = info(opcode);
   if (op.operands >= 0 && operands.size() != static_cast<size_t>(op.operands))
-    return error(std::string(op.name) + " takes " + std::to_string(op.operands) + " operands, not " + std::to_string(operands.size()));
+    return error(std::string(op.name) + " takes " + std::to_string(op.operands) +
+                 " operands, not " + std::to_string(operands.size()));
   switch (op.rule) {
-    case Rule::same: return broadcast_all(m, op, operands, 0);
+    case Rule::same:
+      return broadcast_all(m, op, operands, 0);
     case Rule::compare:
     case Rule::test: {
       Inferred r = broadcast_all(m, op, operands, 0);
@@ -199,13 +232,17 @@ Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint
       if (!r.ok()) return r;
       std::vector<SizeId> shape;
       if (!broadcast(m, condition.shape, r.results[0].shape, shape))
-        return error("shapes of " + spell(m, condition) + " and " + spell(m, r.results[0]) + " do not broadcast");
+        return error("shapes of " + spell(m, condition) + " and " + spell(m, r.results[0]) +
+                     " do not broadcast");
       r.results[0].shape = std::move(shape);
       return r;
     }
-    case Rule::explicit_: return infer_explicit(m, op, operands, stated);
-    case Rule::none: return {.results = {}, .error = check_effect(m, opcode, operands)};
-    case Rule::custom: return infer_custom(m, opcode, operands, attribute, stated);
+    case Rule::explicit_:
+      return infer_explicit(m, op, operands, stated);
+    case Rule::none:
+      return {.results = {}, .error = check_effect(m, opcode, operands)};
+    case Rule::custom:
+      return infer_custom(m, opcode, operands, attribute, stated);
   }
   PK_UNREACHABLE();
 }

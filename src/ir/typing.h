@@ -16,13 +16,16 @@ struct Inferred {
   bool ok() const { return error.empty(); }
 };
 
-/// Result types by the op's rule. Ops of rule explicit_ are checked against `stated` and give it back;
-/// region ops (for, while, if) take their results from the operands or, for if, from `stated`.
+/// Result types by the op's rule. Ops of rule explicit_ are checked against `stated` and give it
+/// back; region ops (for, while, if) take their results from the operands or, for if, from
+/// `stated`.
 Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint64_t attribute,
                std::span<const Type> stated);
 
-/// NumPy's broadcast of two shapes, where sizes are equal only if they are the same expression; empty error when fine.
-bool broadcast(const Module& m, std::span<const SizeId> a, std::span<const SizeId> b, std::vector<SizeId>& out);
+/// NumPy's broadcast of two shapes, where sizes are equal only if they are the same expression;
+/// empty error when fine.
+bool broadcast(const Module& m, std::span<const SizeId> a, std::span<const SizeId> b,
+               std::vector<SizeId>& out);
 
 bool allows(Allowed allowed, DType dtype);
 /// "a floating-point type", ... for messages.

@@ -3,13 +3,14 @@
 //     1 block 0 exists; every op is in exactly one block, every region belongs to exactly one op
 //     2 a value is defined before its use, in its own block or in one that encloses it
 //     3 ops are of the module's level; regions as many as ops.def says
-//     4 return ends the body and nothing else; yield ends regions that hand on values; nothing follows either
+//     4 return ends the body and nothing else; yield ends regions that hand on values; nothing
+//     follows either
 //   types
 //     5 result types follow from the operands by the op's rule (ir/typing.h)
 //     6 a graph's parameters are refs and scalars, a kernel's are pointers and scalars
-//     7 return gives what the function's results state; a kernel returns nothing unless it is all scalars
-//     8 yields and region parameters agree with the op that owns the region
-//     9 range checks name weak integer parameters
+//     7 return gives what the function's results state; a kernel returns nothing unless it is all
+//     scalars 8 yields and region parameters agree with the op that owns the region 9 range checks
+//     name weak integer parameters
 #include "ir/verifier.h"
 
 #include <algorithm>
@@ -24,7 +25,8 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Module& m) : m_(m), typing_(m), defined_(m.values.size(), false), placed_(m.ops.size(), false) {}
+  explicit Verifier(const Module& m)
+      : m_(m), typing_(m), defined_(m.values.size(), false), placed_(m.ops.size(), false) {}
 
   std::vector<Diagnostic> run() {
     if (m_.blocks.size() == 0) {
@@ -33,17 +35,24 @@ class Verifier {
     }
     for (const ValueId v : m_.params()) param(v);
     for (const RangeCheck& r : m_.range_checks)
-      if (r.param >= m_.params().size() || !is_wide_integer(m_.type(m_.params()[r.param])) || !is_integer(r.dtype))
-        complain(Location{}, "a range check names parameter " + std::to_string(r.param) + ", which is no i64 or u64 scalar");
+      if (r.param >= m_.params().size() || !is_wide_integer(m_.type(m_.params()[r.param])) ||
+          !is_integer(r.dtype))
+        complain(Location{}, "a range check names parameter " + std::to_string(r.param) +
+                                 ", which is no i64 or u64 scalar");
     block(Module::body(), nullptr);
     return std::move(diagnostics_);
   }
 
  private:
-  static bool is_wide_integer(const Type& t) { return t.is_scalar() && (t.dtype == DType::i64 || t.dtype == DType::u64); }
+  static bool is_wide_integer(const Type& t) {
+    return t.is_scalar() && (t.dtype == DType::i64 || t.dtype == DType::u64);
+  }
 
   void complain(Location where, std::string message) {
-    diagnostics_.push_back({.severity = Severity::error, .location = std::move(where), .message = std::move(message), .notes = {}});
+    diagnostics_.push_back({.severity = Severity::error,
+                            .location = std::move(where),
+                            .message = std::move(message),
+                            .notes = {}});
   }
   void complain(const Op& op, const std::string& message) {
     complain(m_.location(op), "`" + std::string(info(op.opcode).name) + "`: " + message);
@@ -51,8 +60,12 @@ class Verifier {
 
   void param(ValueId v) {
     const Type& t = m_.type(v);
-    const bool fine = t.is_scalar() || t.kind == (m_.level == Level::graph ? TypeKind::ref : TypeKind::ptr);
-    if (!fine) complain(Location{}, "a parameter of a " + std::string(m_.level == Level::graph ? "graph" : "kernel") + " cannot be " + to_string(m_, m_.values[v].type));
+    const bool fine =
+        t.is_scalar() || t.kind == (m_.level == Level::graph ? TypeKind::ref : TypeKind::ptr);
+    if (!fine)
+      complain(Location{}, "a parameter of a " +
+                               std::string(m_.level == Level::graph ? "graph" : "kernel") +
+                               " cannot be " + to_string(m_, m_.values[v].type));
   }
 
   void block(BlockId id, const Op* owner) {
@@ -67,9 +80,12 @@ class Verifier {
       const Op& op = m_.ops[b.ops[i]];
       if (placed_[b.ops[i].value]) complain(op, "is in two places");
       placed_[b.ops[i].value] = true;
-      if (info(op.opcode).terminator() && i + 1 != b.ops.size()) complain(op, "is not the last of its region");
-      if (op.opcode == Opcode::return_ && owner != nullptr) complain(op, "ends a region; only yield does");
-      if (op.opcode == Opcode::yield && owner == nullptr) complain(op, "ends the function; only return does");
+      if (info(op.opcode).terminator() && i + 1 != b.ops.size())
+        complain(op, "is not the last of its region");
+      if (op.opcode == Opcode::return_ && owner != nullptr)
+        complain(op, "ends a region; only yield does");
+      if (op.opcode == Opcode::yield && owner == nullptr)
+        complain(op, "ends the function; only return does");
       check(op);
       for (const ValueId v : op.results) {
         defined_[v.value] = true;
@@ -78,14 +94,16 @@ class Verifier {
     }
     if (owner != nullptr) check_yield(*owner, id);
     const auto returns = [&](OpId op) { return m_.ops[op].opcode == Opcode::return_; };
-    if (owner == nullptr && !m_.results.empty() && std::ranges::none_of(b.ops, returns)) complain(Location{}, "the function does not return its results");
+    if (owner == nullptr && !m_.results.empty() && std::ranges::none_of(b.ops, returns))
+      complain(Location{}, "the function does not return its results");
     for (const ValueId v : scope) defined_[v.value] = false;
   }
 
   void check(const Op& op) {
     const OpInfo& facts = info(op.opcode);
     if (facts.level != Level::both && facts.level != m_.level) complain(op, "is not of this level");
-    if (op.regions.size() != facts.regions) complain(op, "has " + std::to_string(op.regions.size()) + " regions");
+    if (op.regions.size() != facts.regions)
+      complain(op, "has " + std::to_string(op.regions.size()) + " regions");
     for (const ValueId v : op.operands)
       if (!m_.values.contains(v) || !defined_[v.value]) {
         complain(op, "uses a value that is not defined before it");
@@ -107,7 +125,8 @@ class Verifier {
     for (const ValueId v : op.operands) {
       types.push_back(m_.values[v].type);
       if (m_.type(v).kind != TypeKind::value) complain(op, "returns something that is no value");
-      if (m_.level == Level::kernel && !m_.type(v).is_scalar()) complain(op, "of a kernel returns scalars only");
+      if (m_.level == Level::kernel && !m_.type(v).is_scalar())
+        complain(op, "of a kernel returns scalars only");
     }
     if (types != m_.results) complain(op, "does not return what the function states");
   }
@@ -121,14 +140,17 @@ class Verifier {
   void check_yield(const Op& owner, BlockId id) {
     const Block& b = m_.blocks[id];
     const bool ends = !b.ops.empty() && m_.ops[b.ops.back()].opcode == Opcode::yield;
-    const std::vector<Type> yields = ends ? types(m_.ops[b.ops.back()].operands) : std::vector<Type>{};
+    const std::vector<Type> yields =
+        ends ? types(m_.ops[b.ops.back()].operands) : std::vector<Type>{};
     std::vector<Type> want = types(owner.results), params = want;
     if (owner.opcode == Opcode::for_) params.insert(params.begin(), Type{.dtype = DType::i64});
     if (owner.opcode == Opcode::if_) params.clear();
-    if (owner.opcode == Opcode::parallel) params.assign(owner.operands.size(), Type{.dtype = DType::i64});
+    if (owner.opcode == Opcode::parallel)
+      params.assign(owner.operands.size(), Type{.dtype = DType::i64});
     if (owner.opcode == Opcode::while_ && id == owner.regions[0]) want = {Type{.dtype = DType::b1}};
     if (yields != want) complain(owner, "a region yields other types than the op hands on");
-    if (types(b.params) != params) complain(owner, "a region's parameters differ from what the op gives them");
+    if (types(b.params) != params)
+      complain(owner, "a region's parameters differ from what the op gives them");
   }
 
   const Module& m_;
@@ -145,7 +167,10 @@ std::vector<Diagnostic> verify(const Module& m) { return Verifier(m).run(); }
 void verify_or_throw(const Module& m, std::string_view after) {
   std::vector<Diagnostic> found = verify(m);
   if (found.empty()) return;
-  found.insert(found.begin(), {.severity = Severity::error, .location = {}, .message = "the IR is malformed after " + std::string(after), .notes = {print(m)}});
+  found.insert(found.begin(), {.severity = Severity::error,
+                               .location = {},
+                               .message = "the IR is malformed after " + std::string(after),
+                               .notes = {print(m)}});
   throw InternalError(std::move(found));
 }
 

@@ -13,7 +13,8 @@ struct LaunchClass;
 // What a pass may know of where the code will run.
 struct Target {
   std::string_view backend = "ref";
-  const LaunchClass* launch = nullptr;  // lower_loops; null: contiguous arrays of the graph's shapes
+  const LaunchClass* launch =
+      nullptr;  // lower_loops; null: contiguous arrays of the graph's shapes
 };
 
 // Total on verified IR; rebuilds instead of editing.

@@ -131,8 +131,8 @@ class Pool {
 constinit thread_local Pool* this_pool = nullptr;
 constinit thread_local bool this_pool_ended = false;
 
-// On the heap: a library with thread-locals of the fast kind that is loaded at run time (as Python does) may have few
-// bytes of thread-local memory in all.
+// On the heap: a library with thread-locals of the fast kind that is loaded at run time (as Python
+// does) may have few bytes of thread-local memory in all.
 struct PoolOwner {
   std::unique_ptr<Pool> pool = std::make_unique<Pool>();
   PoolOwner() { this_pool = pool.get(); }

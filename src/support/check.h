@@ -1,4 +1,5 @@
-// PK_CHECK: an invariant whose failure is a bug of picokernel; it throws, since Python must never be aborted.
+// PK_CHECK: an invariant whose failure is a bug of picokernel; it throws, since Python must never
+// be aborted.
 #pragma once
 
 #include <sstream>
@@ -17,9 +18,11 @@ template <class... Parts>
 
 }  // namespace picokernel
 
-#define PK_CHECK(condition, ...)                                                           \
-  do {                                                                                     \
-    if (!(condition)) [[unlikely]]                                                         \
-      ::picokernel::internal_error(__FILE__, __LINE__, #condition __VA_OPT__(, ": ", __VA_ARGS__)); \
+#define PK_CHECK(condition, ...)                                                \
+  do {                                                                          \
+    if (!(condition)) [[unlikely]]                                              \
+      ::picokernel::internal_error(__FILE__, __LINE__,                          \
+                                   #condition __VA_OPT__(, ": ", __VA_ARGS__)); \
   } while (false)
-#define PK_UNREACHABLE(...) ::picokernel::internal_error(__FILE__, __LINE__, "unreachable" __VA_OPT__(, ": ", __VA_ARGS__))
+#define PK_UNREACHABLE(...) \
+  ::picokernel::internal_error(__FILE__, __LINE__, "unreachable" __VA_OPT__(, ": ", __VA_ARGS__))

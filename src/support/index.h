@@ -42,5 +42,7 @@ class IndexVector {
 
 template <class Tag>
 struct std::hash<picokernel::Index<Tag>> {
-  size_t operator()(picokernel::Index<Tag> i) const noexcept { return std::hash<uint32_t>{}(i.value); }
+  size_t operator()(picokernel::Index<Tag> i) const noexcept {
+    return std::hash<uint32_t>{}(i.value);
+  }
 };

@@ -13,7 +13,9 @@ SizeId SizeTable::intern(SizeNode node) {
   return it->second;
 }
 
-SizeId SizeTable::constant(int64_t value) { return intern({.kind = SizeKind::sum, .constant = value, .terms = {}}); }
+SizeId SizeTable::constant(int64_t value) {
+  return intern({.kind = SizeKind::sum, .constant = value, .terms = {}});
+}
 
 SizeId SizeTable::symbol(uint32_t number) {
   symbol_count_ = std::max(symbol_count_, number + 1);
@@ -56,8 +58,10 @@ SizeId SizeTable::linear(SizeId a, SizeId b, int64_t factor_of_b) {
   accumulate(b, factor_of_b);
   for (const auto& [term, coefficient] : terms)
     if (coefficient != 0) sum.terms.emplace_back(term, coefficient);
-  std::ranges::sort(sum.terms, [&](const auto& x, const auto& y) { return before(x.first, y.first); });
-  if (sum.constant == 0 && sum.terms.size() == 1 && sum.terms[0].second == 1) return sum.terms[0].first;
+  std::ranges::sort(sum.terms,
+                    [&](const auto& x, const auto& y) { return before(x.first, y.first); });
+  if (sum.constant == 0 && sum.terms.size() == 1 && sum.terms[0].second == 1)
+    return sum.terms[0].first;
   return intern(std::move(sum));
 }
 
@@ -75,7 +79,8 @@ SizeId SizeTable::mul(SizeId a, SizeId b) {
     else
       product.terms.emplace_back(id, 1);
   }
-  std::ranges::sort(product.terms, [&](const auto& x, const auto& y) { return before(x.first, y.first); });
+  std::ranges::sort(product.terms,
+                    [&](const auto& x, const auto& y) { return before(x.first, y.first); });
   return intern(std::move(product));
 }
 
@@ -106,7 +111,8 @@ int64_t SizeTable::eval(SizeId id, std::span<const int64_t> symbols) const {
   const SizeNode& n = (*this)[id];
   const auto operand = [&](size_t i) { return eval(n.terms[i].first, symbols); };
   switch (n.kind) {
-    case SizeKind::symbol: return symbols[static_cast<size_t>(n.constant)];
+    case SizeKind::symbol:
+      return symbols[static_cast<size_t>(n.constant)];
     case SizeKind::sum: {
       int64_t sum = n.constant;
       for (const auto& [term, coefficient] : n.terms) sum += coefficient * eval(term, symbols);
@@ -117,9 +123,12 @@ int64_t SizeTable::eval(SizeId id, std::span<const int64_t> symbols) const {
       for (const auto& [term, unused] : n.terms) product *= eval(term, symbols);
       return product;
     }
-    case SizeKind::minimum: return std::min(operand(0), operand(1));
-    case SizeKind::maximum: return std::max(operand(0), operand(1));
-    case SizeKind::floordiv: return floor_div(operand(0), operand(1));
+    case SizeKind::minimum:
+      return std::min(operand(0), operand(1));
+    case SizeKind::maximum:
+      return std::max(operand(0), operand(1));
+    case SizeKind::floordiv:
+      return floor_div(operand(0), operand(1));
   }
   PK_UNREACHABLE();
 }
@@ -130,7 +139,8 @@ SizeId SizeTable::import(const SizeTable& from, SizeId id, std::span<const SizeI
   switch (n.kind) {
     case SizeKind::symbol: {
       const auto number = static_cast<size_t>(n.constant);
-      return number < replacement.size() ? replacement[number] : symbol(static_cast<uint32_t>(number));
+      return number < replacement.size() ? replacement[number]
+                                         : symbol(static_cast<uint32_t>(number));
     }
     case SizeKind::sum: {
       SizeId sum = constant(n.constant);
@@ -168,7 +178,8 @@ std::string SizeTable::to_string(SizeId id, std::span<const std::string> names) 
   switch (n.kind) {
     case SizeKind::symbol: {
       const auto number = static_cast<size_t>(n.constant);
-      return number < names.size() && !names[number].empty() ? names[number] : "n" + std::to_string(number);
+      return number < names.size() && !names[number].empty() ? names[number]
+                                                             : "n" + std::to_string(number);
     }
     case SizeKind::sum: {
       std::string text;
@@ -176,7 +187,7 @@ std::string SizeTable::to_string(SizeId id, std::span<const std::string> names) 
         const int64_t magnitude = coefficient < 0 ? -coefficient : coefficient;
         text += text.empty() ? (coefficient < 0 ? "-" : "") : (coefficient < 0 ? " - " : " + ");
         if (magnitude != 1) text += std::to_string(magnitude) + "*";
-        text += magnitude != 1 || (*this)[term].kind == SizeKind::product ? atom(term) : to_string(term, names);
+        text += magnitude != 1 ? atom(term) : to_string(term, names);
       }
       if (text.empty()) return std::to_string(n.constant);
       if (n.constant > 0) text += " + " + std::to_string(n.constant);
@@ -191,7 +202,9 @@ std::string SizeTable::to_string(SizeId id, std::span<const std::string> names) 
     case SizeKind::minimum:
     case SizeKind::maximum:
     case SizeKind::floordiv:
-      return std::string(n.kind == SizeKind::minimum ? "min(" : n.kind == SizeKind::maximum ? "max(" : "floordiv(") +
+      return std::string(n.kind == SizeKind::minimum   ? "min("
+                         : n.kind == SizeKind::maximum ? "max("
+                                                       : "floordiv(") +
              to_string(n.terms[0].first, names) + ", " + to_string(n.terms[1].first, names) + ")";
   }
   PK_UNREACHABLE();

@@ -1,4 +1,5 @@
-// Sizes of arrays as expressions over symbols: hash-consed, kept in a normal form, evaluated at launch without the IR.
+// Sizes of arrays as expressions over symbols: hash-consed, kept in a normal form, evaluated at
+// launch without the IR.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,15 @@ namespace picokernel {
 
 using SizeId = Index<struct SizeTag>;
 
-// A sum `constant + Σ coefficient · term` of terms that are themselves no sums, or one of the non-linear terms.
+// A sum `constant + Σ coefficient · term` of terms that are themselves no sums, or one of the
+// non-linear terms.
 enum class SizeKind : uint8_t { sum, symbol, product, minimum, maximum, floordiv };
 
 struct SizeNode {
   SizeKind kind = SizeKind::sum;
-  int64_t constant = 0;                            // sum: the constant; symbol: its number
-  std::vector<std::pair<SizeId, int64_t>> terms;   // sum: (term, coefficient), in order of structure; others: operands
+  int64_t constant = 0;  // sum: the constant; symbol: its number
+  std::vector<std::pair<SizeId, int64_t>>
+      terms;  // sum: (term, coefficient), in order of structure; others: operands
   friend auto operator<=>(const SizeNode&, const SizeNode&) = default;
 };
 

@@ -33,8 +33,8 @@ Registry& registry() {
   return instance;
 }
 
-// Not of TLS model initial-exec, fast as that is: a library with it may not be loadable after others (dlopen has little
-// static TLS left, and LLVM's own thread-locals would be counted in).
+// Not of TLS model initial-exec, fast as that is: a library with it may not be loadable after
+// others (dlopen has little static TLS left, and LLVM's own thread-locals would be counted in).
 constinit thread_local Ring* this_ring = nullptr;
 constinit thread_local Stamps* this_run = nullptr;
 constinit thread_local uint32_t this_thread_number = 0;

@@ -1,9 +1,10 @@
-// Random graphs: text round trip, every pass keeps the meaning, every backend that the core opens equals the
-// interpreter bit for bit. PICOKERNEL_FUZZ_SEED and PICOKERNEL_FUZZ_COUNT choose what is run.
-#include <gtest/gtest.h>
-
+// Random graphs: text round trip, every pass keeps the meaning, every backend that the core opens
+// equals the interpreter bit for bit. PICOKERNEL_FUZZ_SEED and PICOKERNEL_FUZZ_COUNT choose what is
+// run.
 #include <cstdlib>
 #include <cstring>
+
+#include <gtest/gtest.h>
 
 #include "driver/backends.h"
 #include "driver/kernel.h"
@@ -26,7 +27,9 @@ bool same(const RefArray& a, const RefArray& b) {
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   for (size_t i = 0; i < a.elements.size(); ++i) {
     const ir::Scalar x{a.dtype, a.elements[i]}, y{b.dtype, b.elements[i]};
-    const bool both_nan = is_float(a.dtype) && ir::visit(a.dtype, [&]<class T>(T*) { return x.as<T>() != x.as<T>() && y.as<T>() != y.as<T>(); });
+    const bool both_nan = is_float(a.dtype) && ir::visit(a.dtype, [&]<class T>(T*) {
+                            return x.as<T>() != x.as<T>() && y.as<T>() != y.as<T>();
+                          });
     if (x != y && !both_nan) return false;
   }
   return true;
@@ -71,7 +74,9 @@ struct Placed {
     }
     memory.assign(static_cast<size_t>(stride + size), std::byte{0xA5});
     data = memory.data() - low;
-    each(a, [&](size_t i, std::byte* at) { std::memcpy(at, &a.elements[i], static_cast<size_t>(size)); });
+    each(a, [&](size_t i, std::byte* at) {
+      std::memcpy(at, &a.elements[i], static_cast<size_t>(size));
+    });
   }
   void take_back(RefArray& a) {
     each(a, [&](size_t i, std::byte* at) {
@@ -99,15 +104,24 @@ struct Placed {
 Outcome run_on(const backend::Backend& backend, const Program& p, uint64_t layout) {
   Outcome out{.results = {}, .arguments = p.arguments};
   std::vector<Placed> placed;
-  for (const RefArray& a : p.arguments) placed.emplace_back(a, layout = layout * 6364136223846793005u + 1442695040888963407u);
+  for (const RefArray& a : p.arguments)
+    placed.emplace_back(a, layout = layout * 6364136223846793005u + 1442695040888963407u);
   std::vector<driver::Arg> args;
   for (size_t i = 0; i < p.arguments.size(); ++i) {
     const RefArray& a = p.arguments[i];
     const bool scalar = p.graph.type(p.graph.params()[i]).is_scalar();
-    args.push_back({.kind = scalar ? driver::Arg::Kind::scalar : driver::Arg::Kind::array, .dtype = a.dtype, .rank = static_cast<uint8_t>(a.shape.size()), .data = placed[i].data, .shape = a.shape.data(), .strides = placed[i].strides.data(), .bits = a.elements.empty() ? 0 : a.elements[0]});
+    args.push_back({.kind = scalar ? driver::Arg::Kind::scalar : driver::Arg::Kind::array,
+                    .dtype = a.dtype,
+                    .rank = static_cast<uint8_t>(a.shape.size()),
+                    .data = placed[i].data,
+                    .shape = a.shape.data(),
+                    .strides = placed[i].strides.data(),
+                    .bits = a.elements.empty() ? 0 : a.elements[0]});
   }
   driver::Kernel kernel("fuzz", {}, {});
-  const driver::Plan& plan = kernel.plan(args, {}, backend, 0, [&](std::span<const frontend::ArgSpec>) { return driver::Traced{p.graph}; });
+  const driver::Plan& plan =
+      kernel.plan(args, {}, backend, 0,
+                  [&](std::span<const frontend::ArgSpec>) { return driver::Traced{p.graph}; });
   std::vector<Placed> results;
   std::vector<driver::Arg> outs;
   for (const driver::OutputSpec& spec : plan.outputs()) {
@@ -117,7 +131,11 @@ Outcome run_on(const backend::Backend& backend, const Program& p, uint64_t layou
     r.elements.assign(count, 0);
     results.emplace_back(r, 0);
     results.back().strides = spec.strides;
-    outs.push_back({.dtype = spec.dtype, .rank = static_cast<uint8_t>(spec.shape.size()), .data = results.back().data, .shape = spec.shape.data(), .strides = spec.strides.data()});
+    outs.push_back({.dtype = spec.dtype,
+                    .rank = static_cast<uint8_t>(spec.shape.size()),
+                    .data = results.back().data,
+                    .shape = spec.shape.data(),
+                    .strides = spec.strides.data()});
     out.results.push_back(std::move(r));
   }
   plan.launch(args, outs);
@@ -129,18 +147,25 @@ Outcome run_on(const backend::Backend& backend, const Program& p, uint64_t layou
 // What is wrong with a program, or nothing.
 std::string check(const Program& p, uint64_t seed) {
   const ir::Module& graph = p.graph;
-  if (!ir::verify(graph).empty()) return "the generator made a malformed graph: " + to_string(ir::verify(graph));
+  if (!ir::verify(graph).empty())
+    return "the generator made a malformed graph: " + to_string(ir::verify(graph));
   const std::string text = ir::print(graph);
   if (ir::print(ir::parse(text, "fuzz")[0]) != text) return "the text does not round-trip";
   const Outcome expected = interpret(graph, p.arguments);
   for (const passes::Pass& pass : passes::all_passes()) {
-    if (pass.name == "bind_outputs" || pass.name == "lower_loops") continue;  // they change the signature; backends run them
-    const bool bound = pass.name == "materialize" || pass.name == "assign_scratch" || pass.name == "isolate_params";
+    if (pass.name == "bind_outputs" || pass.name == "lower_loops")
+      continue;  // they change the signature; backends run them
+    const bool bound = pass.name == "materialize" || pass.name == "assign_scratch" ||
+                       pass.name == "isolate_params";
     if (bound && !graph.results.empty()) continue;
     const ir::Module after = pass.run(graph, {});
-    if (const auto wrong = ir::verify(after); !wrong.empty()) return "malformed after " + std::string(pass.name) + ": " + to_string(wrong) + "\n" + ir::print(after);
+    if (const auto wrong = ir::verify(after); !wrong.empty())
+      return "malformed after " + std::string(pass.name) + ": " + to_string(wrong) + "\n" +
+             ir::print(after);
     const std::string what = difference(expected, interpret(after, p.arguments));
-    if (!what.empty()) return "pass " + std::string(pass.name) + " changes the meaning: " + what + "\n" + ir::print(after);
+    if (!what.empty())
+      return "pass " + std::string(pass.name) + " changes the meaning: " + what + "\n" +
+             ir::print(after);
   }
   for (const backend::Backend* b : driver::all_backends()) {
     if (b->open == nullptr || !b->why_not_live().empty()) continue;
@@ -151,7 +176,8 @@ std::string check(const Program& p, uint64_t seed) {
 }
 
 TEST(GraphFuzz, PassesAndBackendsKeepTheMeaning) {
-  const uint64_t first = from_environment("PICOKERNEL_FUZZ_SEED", 1), count = from_environment("PICOKERNEL_FUZZ_COUNT", 400);
+  const uint64_t first = from_environment("PICOKERNEL_FUZZ_SEED", 1),
+                 count = from_environment("PICOKERNEL_FUZZ_COUNT", 400);
   for (uint64_t seed = first; seed < first + count; ++seed) {
     constexpr int kSteps = 24;
     std::string wrong = check(random_program(seed, kSteps), seed);
@@ -160,7 +186,8 @@ TEST(GraphFuzz, PassesAndBackendsKeepTheMeaning) {
       const Program p = random_program(seed, steps);
       const std::string smaller = check(p, seed);
       if (smaller.empty()) continue;
-      FAIL() << "seed " << seed << ", " << steps << " steps: " << smaller << "\n" << ir::print(p.graph);
+      FAIL() << "seed " << seed << ", " << steps << " steps: " << smaller << "\n"
+             << ir::print(p.graph);
     }
     FAIL() << "seed " << seed << ": " << wrong;
   }

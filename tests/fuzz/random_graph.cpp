@@ -41,11 +41,15 @@ class Generator {
   uint64_t element(DType t) {
     if (is_bool(t)) return below(2);
     if (is_float(t)) {
-      static const double special[] = {0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e30, -1e30, 1e-40, INFINITY, -INFINITY, NAN, 3.75, -8.0, 100.0};
-      const double v = chance(3) ? special[below(std::size(special))] : static_cast<double>(static_cast<int64_t>(random_() % 2001) - 1000) / 16;
+      static const double special[] = {0.0,   -0.0,     1.0,       -1.0, 0.5,  2.0,  1e30, -1e30,
+                                       1e-40, INFINITY, -INFINITY, NAN,  3.75, -8.0, 100.0};
+      const double v =
+          chance(3) ? special[below(std::size(special))]
+                    : static_cast<double>(static_cast<int64_t>(random_() % 2001) - 1000) / 16;
       return ir::cast(Scalar::of(v), t).bits;
     }
-    const int64_t v = chance(3) ? static_cast<int64_t>(random_()) : static_cast<int64_t>(random_() % 41) - 20;
+    const int64_t v =
+        chance(3) ? static_cast<int64_t>(random_()) : static_cast<int64_t>(random_() % 41) - 20;
     return ir::cast(Scalar::of(v), t).bits;
   }
 
@@ -81,7 +85,8 @@ class Generator {
     return pool_[below(pool_.size())];
   }
 
-  // Every size is bound: symbols that no parameter has cannot be used alone, so views take theirs from the ref.
+  // Every size is bound: symbols that no parameter has cannot be used alone, so views take theirs
+  // from the ref.
   void view() {
     if (refs_.empty()) return;
     Module& m = program_.graph;
@@ -98,18 +103,29 @@ class Generator {
       const size_t kind = below(5);
       const SizeId zero = m.sizes.constant(0), one = m.sizes.constant(1);
       if (kind == 0 && size > 0) {
-        map.picks.push_back({source, m.sizes.constant(static_cast<int64_t>(below(static_cast<size_t>(size))))});
+        map.picks.push_back(
+            {source, m.sizes.constant(static_cast<int64_t>(below(static_cast<size_t>(size))))});
       } else if (kind == 1 && size > 0) {
-        map.dims.push_back({.source = source, .start = m.sizes.sub(n, one), .step = -1, .extent = n});
+        map.dims.push_back(
+            {.source = source, .start = m.sizes.sub(n, one), .step = -1, .extent = n});
       } else if (kind == 2 && size > 1) {
-        map.dims.push_back({.source = source, .start = chance(2) ? one : zero, .step = 1, .extent = m.sizes.sub(n, one)});
+        map.dims.push_back({.source = source,
+                            .start = chance(2) ? one : zero,
+                            .step = 1,
+                            .extent = m.sizes.sub(n, one)});
       } else if (kind == 3 && size > 1) {
-        map.dims.push_back({.source = source, .start = zero, .step = 2, .extent = m.sizes.floordiv(m.sizes.add(n, one), m.sizes.constant(2))});
+        map.dims.push_back({.source = source,
+                            .start = zero,
+                            .step = 2,
+                            .extent = m.sizes.floordiv(m.sizes.add(n, one), m.sizes.constant(2))});
       } else {
         map.dims.push_back({.source = source, .start = zero, .step = 1, .extent = n});
       }
     }
-    if (chance(5)) map.dims.insert(map.dims.begin(), {.source = DimMap::kNewAxis, .start = {}, .step = 1, .extent = m.sizes.constant(1)});
+    if (chance(5))
+      map.dims.insert(
+          map.dims.begin(),
+          {.source = DimMap::kNewAxis, .start = {}, .step = 1, .extent = m.sizes.constant(1)});
     refs_.push_back(b_.view(ref, std::move(map)));
   }
 
@@ -121,7 +137,9 @@ class Generator {
     const Type target = program_.graph.type(ref);
     v = b_.cast(v, target.dtype);
     std::vector<SizeId> shape;
-    if (!ir::broadcast(program_.graph, target.shape, program_.graph.type(v).shape, shape) || shape != target.shape) return;
+    if (!ir::broadcast(program_.graph, target.shape, program_.graph.type(v).shape, shape) ||
+        shape != target.shape)
+      return;
     b_.write(ref, v);
   }
 
@@ -136,7 +154,8 @@ class Generator {
     std::vector<ValueId> operands;
     const ValueId first = any_value();
     DType t = program_.graph.type(first).dtype;
-    if (op.opcode != Opcode::cast && !allows(op.allowed, t)) t = op.allowed == Allowed::floating ? DType::f32 : DType::i32;
+    if (op.opcode != Opcode::cast && !allows(op.allowed, t))
+      t = op.allowed == Allowed::floating ? DType::f32 : DType::i32;
     if (op.opcode == Opcode::cast) {
       pool_.push_back(b_.cast(first, dtype()));
       return;
@@ -145,7 +164,8 @@ class Generator {
       const bool condition = op.rule == Rule::select && i == 0;
       operands.push_back(b_.cast(i == 0 ? first : any_value(), condition ? DType::b1 : t));
     }
-    if (ir::infer(program_.graph, op.opcode, operands, 0, {}).ok()) pool_.push_back(b_.value(op.opcode, std::move(operands)));
+    if (ir::infer(program_.graph, op.opcode, operands, 0, {}).ok())
+      pool_.push_back(b_.value(op.opcode, std::move(operands)));
   }
 
   void finish() {

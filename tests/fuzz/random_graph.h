@@ -15,8 +15,8 @@ struct Program {
   std::vector<backend::RefArray> arguments;  // for the graph's parameters
 };
 
-/// `steps` bounds how many ops are made: a smaller number with the same seed gives a prefix of the program, which is
-/// how failures are shrunk.
+/// `steps` bounds how many ops are made: a smaller number with the same seed gives a prefix of the
+/// program, which is how failures are shrunk.
 Program random_program(uint64_t seed, int steps);
 
 }  // namespace picokernel::fuzz

@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 import picokernel as pk
+import pytest
 from picokernel import cli
 from picokernel.bench.duel import Contender, duel, medians, ratio
 

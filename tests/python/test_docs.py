@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
 import picokernel as pk
 
 ROOT = Path(__file__).resolve().parents[2]

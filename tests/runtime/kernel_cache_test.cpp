@@ -59,8 +59,7 @@ TEST(KernelCache, BuildsOnceAndExplainsMisses) {
   int builds = 0;
   CacheLookup lookup;
   const auto get = [&](const CacheKey& k) {
-    return cache.get_or_build(
-        k, [&] { return std::make_shared<int>(++builds); }, &lookup);
+    return cache.get_or_build(k, [&] { return std::make_shared<int>(++builds); }, &lookup);
   };
   EXPECT_EQ(*get(key("g")), 1);
   EXPECT_FALSE(lookup.hit);

@@ -37,8 +37,7 @@ void for_each(int64_t chunks, Function function, Wake policy = Wake::wake) {
 // Plain stores, one each: a data race or a chunk run twice or never shows.
 bool each_chunk_once(int64_t chunks, Wake policy = Wake::wake) {
   std::vector<int> runs(static_cast<size_t>(chunks), 0);
-  for_each(
-      chunks, [&](int64_t chunk) { ++runs[static_cast<size_t>(chunk)]; }, policy);
+  for_each(chunks, [&](int64_t chunk) { ++runs[static_cast<size_t>(chunk)]; }, policy);
   return std::all_of(runs.begin(), runs.end(), [](int n) { return n == 1; });
 }
 
@@ -88,8 +87,7 @@ TEST_F(ThreadPoolTest, WorkersTakePartAndParkAgain) {
   EXPECT_EQ(thread_pool_state().parked, 2);
   // With all workers parked, only_hot leaves them alone.
   std::set<std::thread::id> ids;
-  for_each(
-      10, [&](int64_t) { ids.insert(std::this_thread::get_id()); }, Wake::only_hot);
+  for_each(10, [&](int64_t) { ids.insert(std::this_thread::get_id()); }, Wake::only_hot);
   EXPECT_EQ(ids, std::set{std::this_thread::get_id()});
   EXPECT_TRUE(each_chunk_once(1000));
 }

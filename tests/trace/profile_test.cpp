@@ -48,12 +48,18 @@ TEST_F(ProfileTest, WritesALegalTraceOfTheUsersSteps) {
 
 TEST_F(ProfileTest, TableEventsAndSaveAtAnyTime) {
   Profile profile;
-  { const Span step("step"); }
+  {
+    const Span step("step");
+  }
   EXPECT_EQ(profile.events().size(), 1u);
-  { const Span step("step"); }
+  {
+    const Span step("step");
+  }
   profile.stop();
   profile.stop();
-  { const Span step("after the stop"); }
+  {
+    const Span step("after the stop");
+  }
   ASSERT_EQ(profile.events().size(), 2u);
   EXPECT_EQ(profile.events()[0].name, "step");
   EXPECT_EQ(profile.events()[0].category, "user");
@@ -65,7 +71,9 @@ TEST_F(ProfileTest, TableEventsAndSaveAtAnyTime) {
 
 TEST_F(ProfileTest, PathThatCannotBeWrittenIsAnError) {
   Profile profile((folder_ / "no" / "such" / "folder.json").string());
-  { const Span step("step"); }
+  {
+    const Span step("step");
+  }
   try {
     profile.stop();
     FAIL();
@@ -77,10 +85,14 @@ TEST_F(ProfileTest, PathThatCannotBeWrittenIsAnError) {
 
 TEST_F(ProfileTest, MergedProfilesLieSideBySide) {
   Profile first;
-  { const Span step("a"); }
+  {
+    const Span step("a");
+  }
   first.stop();
   Profile second;
-  { const Span step("b"); }
+  {
+    const Span step("b");
+  }
   second.stop();
   const Profile both = Profile::merge(first, second, "second");
   ASSERT_EQ(both.events().size(), 2u);

@@ -49,7 +49,9 @@ TEST(Names, EqualTextsHaveOneNumber) {
 
 TEST(Session, NobodyListens) {
   EXPECT_FALSE(enabled());
-  { const Span span(Category::op, intern("unheard")); }
+  {
+    const Span span(Category::op, intern("unheard"));
+  }
   counter(intern("unheard"), 1);
   Session session;
   EXPECT_TRUE(enabled());
@@ -155,16 +157,22 @@ TEST(Session, InnerSessionGrowsTheRingsOfTheOuterOne) {
 
 TEST(Session, NestedSessionsBothSeeTheInnerEvents) {
   Session outer;
-  { const Span s(Category::op, intern("first")); }
+  {
+    const Span s(Category::op, intern("first"));
+  }
   {
     Session inner;
-    { const Span s(Category::op, intern("second")); }
+    {
+      const Span s(Category::op, intern("second"));
+    }
     inner.stop();
     EXPECT_TRUE(enabled());
     EXPECT_EQ(inner.events().size(), 1u);
     EXPECT_EQ(count(inner.events(), "second"), 1u);
   }
-  { const Span s(Category::op, intern("third")); }
+  {
+    const Span s(Category::op, intern("third"));
+  }
   outer.stop();
   EXPECT_EQ(outer.events().size(), 3u);
   for (const char* name : {"first", "second", "third"}) EXPECT_EQ(count(outer.events(), name), 1u);
@@ -325,7 +333,9 @@ TEST(Stamps, RunThatEndsEarlyShowsWhatFinished) {
     throw std::runtime_error("in the second operation");
   } catch (const std::runtime_error&) {
   }
-  { const Stamps unstamped(table_of_three()); }
+  {
+    const Stamps unstamped(table_of_three());
+  }
   session.stop();
   ASSERT_EQ(session.events().size(), 1u);
   EXPECT_EQ(session.events()[0].name, "a to device");
@@ -408,7 +418,9 @@ TEST(Session, BackendIsThatOfTheCallRound) {
                     intern_backend(backend));
     const Span alloc(Category::alloc, intern(std::string("alloc ") + backend), 64);
   }
-  { const Span alone(Category::compile, intern("compile")); }
+  {
+    const Span alone(Category::compile, intern("compile"));
+  }
   session.stop();
   const auto& events = session.events();
   EXPECT_EQ(find(events, "alloc numpy").process, "numpy");

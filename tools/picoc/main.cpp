@@ -1,8 +1,9 @@
 // picoc: checks, optimises, emits, runs and tests files of IR.
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
 #include <sstream>
+
+#include <CLI/CLI.hpp>
 
 #include "driver/backends.h"
 #include "driver/compile.h"
@@ -38,13 +39,15 @@ std::vector<ir::Module> load(const std::string& path) {
 
 std::string names_of_backends() {
   std::string names;
-  for (const backend::Backend* b : driver::all_backends()) names += (names.empty() ? "" : " ") + std::string(b->name);
+  for (const backend::Backend* b : driver::all_backends())
+    names += (names.empty() ? "" : " ") + std::string(b->name);
   return names;
 }
 
 const backend::Backend& backend_named(const std::string& name) {
   const backend::Backend* found = driver::find_backend(name);
-  if (found == nullptr) throw Error("unknown target " + name + "\n  targets: " + names_of_backends());
+  if (found == nullptr)
+    throw Error("unknown target " + name + "\n  targets: " + names_of_backends());
   return *found;
 }
 
@@ -56,13 +59,15 @@ void optimise(const std::string& path, const std::vector<std::string>& names) {
     const passes::Pass* pass = passes::find_pass(name);
     if (pass == nullptr) {
       std::string known;
-      for (const passes::Pass& p : passes::all_passes()) known += "\n  " + std::string(p.name) + ": " + std::string(p.summary);
+      for (const passes::Pass& p : passes::all_passes())
+        known += "\n  " + std::string(p.name) + ": " + std::string(p.summary);
       throw Error("unknown pass " + name + "; passes:" + known);
     }
     pipeline.push_back(*pass);
   }
   print_header(std::cout);
-  for (ir::Module& m : load(path)) std::cout << ir::print(driver::run_passes(std::move(m), pipeline, {}));
+  for (ir::Module& m : load(path))
+    std::cout << ir::print(driver::run_passes(std::move(m), pipeline, {}));
 }
 
 void emit(const std::string& path, const std::string& target, bool after_each) {
@@ -70,8 +75,11 @@ void emit(const std::string& path, const std::string& target, bool after_each) {
   for (ir::Module& m : load(path)) {
     std::vector<Diagnostic> refused = backend.check(m);
     if (!refused.empty()) throw CompileError(std::move(refused));
-    const driver::Observer show = [](void*, std::string_view pass, const ir::Module& module) { std::cout << "// after " << pass << "\n" << ir::print(module) << "\n"; };
-    const ir::Module lowered = driver::lower_for(backend, std::move(m), nullptr, after_each ? show : nullptr);
+    const driver::Observer show = [](void*, std::string_view pass, const ir::Module& module) {
+      std::cout << "// after " << pass << "\n" << ir::print(module) << "\n";
+    };
+    const ir::Module lowered =
+        driver::lower_for(backend, std::move(m), nullptr, after_each ? show : nullptr);
     std::cout << backend.emit(lowered).code;
   }
 }
@@ -101,12 +109,14 @@ int main(int argc, char** argv) {
   emit_command->add_flag("--after-each", after_each, "print the IR after each pass too");
   emit_command->callback([&] { emit(file, target, after_each); });
 
-  CLI::App* run = app.add_subcommand("run", "Run a function on the reference interpreter or a backend");
+  CLI::App* run =
+      app.add_subcommand("run", "Run a function on the reference interpreter or a backend");
   run->add_option("file", file, "a .pk file, or -")->required();
   run->add_option("call", call, "such as '@f(1, [2.5, 3])'")->required();
   target = "ref";
   run->add_option("--backend", target, "a backend that the core can open")->capture_default_str();
-  run->callback([&] { std::cout << picoc::run_call(load(file), call, backend_named(target)) << "\n"; });
+  run->callback(
+      [&] { std::cout << picoc::run_call(load(file), call, backend_named(target)) << "\n"; });
 
   CLI::App* test = app.add_subcommand("test", "Run text tests");
   test->add_option("paths", paths, ".pk files or folders of them")->required();

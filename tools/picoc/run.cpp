@@ -24,7 +24,10 @@ class ValueReader {
  public:
   explicit ValueReader(const std::string& text) : lexer_(text, "call") {}
 
-  std::string function() { return std::string(lexer_.expect(ir::Token::Kind::global, "a function such as @f").text.substr(1)); }
+  std::string function() {
+    return std::string(
+        lexer_.expect(ir::Token::Kind::global, "a function such as @f").text.substr(1));
+  }
   bool accept(std::string_view t) { return lexer_.accept(t); }
   void expect(std::string_view t) { lexer_.expect(t); }
   bool at_end() const { return lexer_.at_end(); }
@@ -48,7 +51,8 @@ class ValueReader {
       read(a, depth + 1);
       ++count;
     }
-    if (a.shape[depth] != -1 && a.shape[depth] != count) lexer_.fail(lexer_.peek(), "rows differ in length");
+    if (a.shape[depth] != -1 && a.shape[depth] != count)
+      lexer_.fail(lexer_.peek(), "rows differ in length");
     a.shape[depth] = count;
   }
 
@@ -57,7 +61,9 @@ class ValueReader {
     const ir::Token t = lexer_.next();
     const std::string text = (negative ? "-" : "") + std::string(t.text);
     // The constant's own syntax: one place knows how values are written.
-    const std::string program = "kernel @c() -> (" + std::string(text_name(dtype)) + ") { %0 = constant " + text + " : " + std::string(text_name(dtype)) + " return %0 }";
+    const std::string program = "kernel @c() -> (" + std::string(text_name(dtype)) +
+                                ") { %0 = constant " + text + " : " +
+                                std::string(text_name(dtype)) + " return %0 }";
     const std::vector<ir::Module> parsed = ir::parse(program, "value " + text);
     return parsed[0].ops[ir::OpId(size_t{0})].attribute;
   }
@@ -70,7 +76,8 @@ std::string print(const RefArray& a) {
     ir::Module m;
     m.blocks.push({});
     m.ops.push({.opcode = ir::Opcode::constant, .scalar_dtype = a.dtype, .attribute = bits});
-    m.ops[ir::OpId(size_t{0})].results.push_back(m.values.push({.type = m.types.intern({.dtype = a.dtype})}));
+    m.ops[ir::OpId(size_t{0})].results.push_back(
+        m.values.push({.type = m.types.intern({.dtype = a.dtype})}));
     std::string text = ir::print_op(m, ir::OpId(size_t{0}));  // %0 = constant 2.5 : f32
     text = text.substr(text.find("constant ") + 9);
     return text.substr(0, text.find(" :"));
@@ -86,10 +93,13 @@ std::string print(const RefArray& a) {
 }
 
 bool equal(const RefArray& a, const RefArray& b) {
-  if (a.dtype != b.dtype || a.shape != b.shape || a.elements.size() != b.elements.size()) return false;
+  if (a.dtype != b.dtype || a.shape != b.shape || a.elements.size() != b.elements.size())
+    return false;
   for (size_t i = 0; i < a.elements.size(); ++i) {
     const ir::Scalar x{a.dtype, a.elements[i]}, y{b.dtype, b.elements[i]};
-    const bool both_nan = is_float(a.dtype) && ir::visit(a.dtype, [&]<class T>(T*) { return x.as<T>() != x.as<T>() && y.as<T>() != y.as<T>(); });
+    const bool both_nan = is_float(a.dtype) && ir::visit(a.dtype, [&]<class T>(T*) {
+                            return x.as<T>() != x.as<T>() && y.as<T>() != y.as<T>();
+                          });
     if (x != y && !both_nan) return false;
   }
   return true;
@@ -103,7 +113,8 @@ struct Outcome {
 std::vector<std::byte> pack(const RefArray& a) {
   const size_t size = size_of(a.dtype);
   std::vector<std::byte> memory(a.elements.size() * size + 1);
-  for (size_t i = 0; i < a.elements.size(); ++i) std::memcpy(memory.data() + i * size, &a.elements[i], size);
+  for (size_t i = 0; i < a.elements.size(); ++i)
+    std::memcpy(memory.data() + i * size, &a.elements[i], size);
   return memory;
 }
 void unpack(RefArray& a, const std::vector<std::byte>& memory) {
@@ -116,7 +127,8 @@ void unpack(RefArray& a, const std::vector<std::byte>& memory) {
   });
 }
 
-Outcome run_graph_on(const ir::Module& m, std::vector<RefArray> arguments, const backend::Backend& backend) {
+Outcome run_graph_on(const ir::Module& m, std::vector<RefArray> arguments,
+                     const backend::Backend& backend) {
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::vector<int64_t>> strides;
   for (const RefArray& a : arguments) {
@@ -138,7 +150,8 @@ Outcome run_graph_on(const ir::Module& m, std::vector<RefArray> arguments, const
                     .bits = scalar ? arguments[i].elements[0] : 0});
   }
   driver::Kernel kernel(m.name, {}, {});
-  const driver::Plan& plan = kernel.plan(args, {}, backend, 0, [&](std::span<const frontend::ArgSpec>) { return driver::Traced{m}; });
+  const driver::Plan& plan = kernel.plan(
+      args, {}, backend, 0, [&](std::span<const frontend::ArgSpec>) { return driver::Traced{m}; });
   Outcome out{.results = {}, .arguments = std::move(arguments)};
   std::vector<driver::Arg> outs;
   std::vector<std::vector<std::byte>> results;
@@ -148,7 +161,11 @@ Outcome run_graph_on(const ir::Module& m, std::vector<RefArray> arguments, const
     for (const int64_t s : spec.shape) count *= s;
     r.elements.resize(static_cast<size_t>(count));
     results.push_back(pack(r));
-    outs.push_back({.dtype = spec.dtype, .rank = static_cast<uint8_t>(spec.shape.size()), .data = results.back().data(), .shape = spec.shape.data(), .strides = spec.strides.data()});
+    outs.push_back({.dtype = spec.dtype,
+                    .rank = static_cast<uint8_t>(spec.shape.size()),
+                    .data = results.back().data(),
+                    .shape = spec.shape.data(),
+                    .strides = spec.strides.data()});
     out.results.push_back(std::move(r));
   }
   plan.launch(args, outs);
@@ -157,12 +174,15 @@ Outcome run_graph_on(const ir::Module& m, std::vector<RefArray> arguments, const
   return out;
 }
 
-Outcome run_kernel_on(const ir::Module& m, std::vector<RefArray> arguments, const backend::Backend& backend) {
+Outcome run_kernel_on(const ir::Module& m, std::vector<RefArray> arguments,
+                      const backend::Backend& backend) {
   std::vector<std::vector<std::byte>> memory;
   std::vector<uint64_t> params;
   for (size_t i = 0; i < arguments.size(); ++i) {
     memory.push_back(pack(arguments[i]));
-    params.push_back(m.type(m.params()[i]).kind == ir::TypeKind::ptr ? reinterpret_cast<uint64_t>(memory.back().data()) : arguments[i].elements[0]);
+    params.push_back(m.type(m.params()[i]).kind == ir::TypeKind::ptr
+                         ? reinterpret_cast<uint64_t>(memory.back().data())
+                         : arguments[i].elements[0]);
   }
   Outcome out{.results = {}, .arguments = std::move(arguments)};
   std::vector<uint64_t> results(m.results.size(), 0);
@@ -180,10 +200,14 @@ Outcome run_kernel_on(const ir::Module& m, std::vector<RefArray> arguments, cons
   return out;
 }
 
-Outcome run_on(const ir::Module& m, const std::vector<RefArray>& arguments, const backend::Backend& backend) {
-  if (backend.open == nullptr) throw Error("the core cannot open backend " + std::string(backend.name));
-  if (const std::string why = backend.why_not_live(); !why.empty()) throw Error("backend " + std::string(backend.name) + " cannot run here: " + why);
-  return m.level == ir::Level::graph ? run_graph_on(m, arguments, backend) : run_kernel_on(m, arguments, backend);
+Outcome run_on(const ir::Module& m, const std::vector<RefArray>& arguments,
+               const backend::Backend& backend) {
+  if (backend.open == nullptr)
+    throw Error("the core cannot open backend " + std::string(backend.name));
+  if (const std::string why = backend.why_not_live(); !why.empty())
+    throw Error("backend " + std::string(backend.name) + " cannot run here: " + why);
+  return m.level == ir::Level::graph ? run_graph_on(m, arguments, backend)
+                                     : run_kernel_on(m, arguments, backend);
 }
 
 // The interpreter on the module as written: no pass has touched it.
@@ -198,9 +222,12 @@ Outcome interpret(const ir::Module& m, std::vector<RefArray> arguments) {
   std::vector<uint64_t> params;
   for (size_t i = 0; i < arguments.size(); ++i) {
     memory.push_back(pack(arguments[i]));
-    params.push_back(m.type(m.params()[i]).kind == ir::TypeKind::ptr ? reinterpret_cast<uint64_t>(memory.back().data()) : arguments[i].elements[0]);
+    params.push_back(m.type(m.params()[i]).kind == ir::TypeKind::ptr
+                         ? reinterpret_cast<uint64_t>(memory.back().data())
+                         : arguments[i].elements[0]);
   }
-  for (const ir::Scalar& s : backend::run_kernel(m, params)) out.results.push_back({.dtype = s.dtype, .shape = {}, .elements = {s.bits}});
+  for (const ir::Scalar& s : backend::run_kernel(m, params))
+    out.results.push_back({.dtype = s.dtype, .shape = {}, .elements = {s.bits}});
   for (size_t i = 0; i < arguments.size(); ++i) unpack(arguments[i], memory[i]);
   out.arguments = std::move(arguments);
   return out;
@@ -233,7 +260,8 @@ std::string print(const std::vector<RefArray>& arrays) {
 
 }  // namespace
 
-std::string run_call(const std::vector<ir::Module>& modules, const std::string& text, const backend::Backend& backend) {
+std::string run_call(const std::vector<ir::Module>& modules, const std::string& text,
+                     const backend::Backend& backend) {
   ValueReader reader(text);
   const Call call = read_call(reader, modules);
   const Outcome out = run_on(*call.module, call.arguments, backend);
@@ -258,11 +286,13 @@ std::string check_run(const std::vector<ir::Module>& modules, const std::string&
   std::string wrong;
   const auto compare = [&](std::string_view who, const Outcome& out) {
     const std::vector<RefArray>& got = leaves ? out.arguments : out.results;
-    if (!std::ranges::equal(got, expected, equal)) wrong += std::string(who) + " gives " + print(got) + ", expected " + print(expected) + "\n";
+    if (!std::ranges::equal(got, expected, equal))
+      wrong += std::string(who) + " gives " + print(got) + ", expected " + print(expected) + "\n";
   };
   compare("the interpreter", interpret(*call.module, call.arguments));
   for (const backend::Backend* b : driver::all_backends())
-    if (b->open != nullptr && b->why_not_live().empty()) compare(b->name, run_on(*call.module, call.arguments, *b));
+    if (b->open != nullptr && b->why_not_live().empty())
+      compare(b->name, run_on(*call.module, call.arguments, *b));
   return wrong;
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -71,9 +71,11 @@ std::string run_pipeline(const Case& c, const std::string& path) {
   for (ir::Module& m : ir::parse(c.source(), path)) {
     ir::verify_or_throw(m, "parsing");
     if (directive[0] == "emit") {
-      const backend::Backend* backend = directive.size() == 2 ? driver::find_backend(directive[1]) : nullptr;
+      const backend::Backend* backend =
+          directive.size() == 2 ? driver::find_backend(directive[1]) : nullptr;
       if (backend == nullptr) throw Error("emit names no target");
-      if (std::vector<Diagnostic> refused = backend->check(m); !refused.empty()) throw CompileError(std::move(refused));
+      if (std::vector<Diagnostic> refused = backend->check(m); !refused.empty())
+        throw CompileError(std::move(refused));
       out += backend->emit(driver::lower_for(*backend, std::move(m))).code;
       continue;
     }
@@ -92,7 +94,8 @@ std::string check_expectation(Case& c, const std::string& path, bool bless, bool
   const std::vector<std::string> got = split_lines(run_pipeline(c, path));
   std::vector<std::string> expected;
   for (size_t i = std::min(c.expect, c.lines.size() - 1) + 1; i < c.lines.size(); ++i)
-    if (c.lines[i].starts_with("//")) expected.push_back(c.lines[i].size() > 3 ? c.lines[i].substr(3) : "");
+    if (c.lines[i].starts_with("//"))
+      expected.push_back(c.lines[i].size() > 3 ? c.lines[i].substr(3) : "");
   if (c.expect != std::string::npos && got == expected) return {};
   if (bless) {
     c.lines.resize(std::min(c.expect, c.lines.size()));
@@ -119,29 +122,35 @@ std::string check_errors(const Case& c, const std::string& path) {
   }
   std::multimap<size_t, std::string> expected;
   for (size_t i = 0; i < c.lines.size(); ++i)
-    for (size_t at = c.lines[i].find("// error: "); at != std::string::npos; at = c.lines[i].find("// error: ", at + 1)) {
+    for (size_t at = c.lines[i].find("// error: "); at != std::string::npos;
+         at = c.lines[i].find("// error: ", at + 1)) {
       const size_t next = c.lines[i].find(" // error: ", at + 1);
-      expected.emplace(c.first_line + i, c.lines[i].substr(at + 10, next == std::string::npos ? next : next - at - 10));
+      expected.emplace(
+          c.first_line + i,
+          c.lines[i].substr(at + 10, next == std::string::npos ? next : next - at - 10));
     }
   std::string wrong;
   for (const Diagnostic& d : found) {
     std::string text = d.message;
     for (const std::string& note : d.notes) text += "; " + note;
     const auto [first, last] = expected.equal_range(d.location.line);
-    const auto match = std::find_if(first, last, [&](const auto& e) { return text.find(e.second) != std::string::npos; });
+    const auto match = std::find_if(
+        first, last, [&](const auto& e) { return text.find(e.second) != std::string::npos; });
     if (match == last)
       wrong += "unexpected error at line " + std::to_string(d.location.line) + ": " + text + "\n";
     else
       expected.erase(match);
   }
-  for (const auto& [line, text] : expected) wrong += "no error at line " + std::to_string(line) + ": " + text + "\n";
+  for (const auto& [line, text] : expected)
+    wrong += "no error at line " + std::to_string(line) + ": " + text + "\n";
   return wrong;
 }
 
 std::string check_round_trip(const Case& c, const std::string& path) {
   std::string original, again;
   for (const std::string& line : c.lines)
-    if (!line.starts_with("//") && !line.starts_with("picokernel ") && !line.empty()) original += line + "\n";
+    if (!line.starts_with("//") && !line.starts_with("picokernel ") && !line.empty())
+      original += line + "\n";
   const bool locations = original.find(" loc(") != std::string::npos;
   for (const ir::Module& m : ir::parse(c.source(), path)) {
     ir::verify_or_throw(m, "parsing");

@@ -45,7 +45,8 @@ struct Nest {
 
 class CpuExecutable : public runtime::Executable {
  public:
-  CpuExecutable(const KernelInfo& info, std::string_view object) : code_(load_object(object)), allocates_(info.allocates) {
+  CpuExecutable(const KernelInfo& info, std::string_view object)
+      : code_(load_object(object)), allocates_(info.allocates) {
     size_t most = 1;
     for (size_t n = 0; n < info.nests.size(); ++n) {
       Nest nest;

@@ -21,7 +21,8 @@ int64_t element_count(std::span<const int64_t> shape) {
 
 class GraphInterpreter {
  public:
-  GraphInterpreter(const Module& m, std::span<RefArray> params) : m_(m), arrays_(m.values.size()), refs_(m.values.size()) {
+  GraphInterpreter(const Module& m, std::span<RefArray> params)
+      : m_(m), arrays_(m.values.size()), refs_(m.values.size()) {
     bind_sizes(params);
     for (size_t i = 0; i < params.size(); ++i) {
       const ValueId p = m.params()[i];
@@ -59,26 +60,34 @@ class GraphInterpreter {
   }
 
   void bind_sizes(std::span<const RefArray> params) {
-    if (params.size() != m_.params().size()) throw LaunchError("the graph takes " + std::to_string(m_.params().size()) + " arguments, not " + std::to_string(params.size()));
+    if (params.size() != m_.params().size())
+      throw LaunchError("the graph takes " + std::to_string(m_.params().size()) +
+                        " arguments, not " + std::to_string(params.size()));
     symbols_.assign(m_.sizes.symbol_count(), -1);
     const auto each_dim = [&](auto&& f) {
       for (size_t i = 0; i < params.size(); ++i) {
         const Type& t = m_.type(m_.params()[i]);
         if (t.dtype != params[i].dtype || t.shape.size() != params[i].shape.size())
-          throw LaunchError("argument " + std::to_string(i) + " is not of type " + to_string(m_, m_.values[m_.params()[i]].type));
+          throw LaunchError("argument " + std::to_string(i) + " is not of type " +
+                            to_string(m_, m_.values[m_.params()[i]].type));
         for (size_t d = 0; d < t.shape.size(); ++d) f(t.shape[d], params[i].shape[d]);
       }
     };
     each_dim([&](SizeId s, int64_t v) {
-      if (m_.sizes[s].kind == SizeKind::symbol && symbols_[static_cast<size_t>(m_.sizes[s].constant)] < 0) symbols_[static_cast<size_t>(m_.sizes[s].constant)] = v;
+      if (m_.sizes[s].kind == SizeKind::symbol &&
+          symbols_[static_cast<size_t>(m_.sizes[s].constant)] < 0)
+        symbols_[static_cast<size_t>(m_.sizes[s].constant)] = v;
     });
     each_dim([&](SizeId s, int64_t v) {
-      if (size(s) != v) throw LaunchError("a size is " + std::to_string(v) + " where " + to_string(m_, s) + " is " + std::to_string(size(s)));
+      if (size(s) != v)
+        throw LaunchError("a size is " + std::to_string(v) + " where " + to_string(m_, s) + " is " +
+                          std::to_string(size(s)));
     });
   }
 
   // The element of an array of `shape` that stands at point `index` of a broadcast to `to`.
-  static size_t broadcast_index(std::span<const int64_t> shape, std::span<const int64_t> to, size_t index) {
+  static size_t broadcast_index(std::span<const int64_t> shape, std::span<const int64_t> to,
+                                size_t index) {
     size_t result = 0, stride = 1;
     for (size_t i = 0; i < to.size(); ++i) {
       const auto extent = static_cast<size_t>(to[to.size() - 1 - i]);
@@ -103,7 +112,8 @@ class GraphInterpreter {
       s.dtype = m_.type(op.results[0]).dtype;
       s.shape = shape_of(op.results[0]);
       // Undefined content must not pass tests by luck.
-      s.elements.assign(static_cast<size_t>(element_count(s.shape)), is_bool(s.dtype) ? 1 : ir::cast(Scalar::of(int64_t{-51}), s.dtype).bits);
+      s.elements.assign(static_cast<size_t>(element_count(s.shape)),
+                        is_bool(s.dtype) ? 1 : ir::cast(Scalar::of(int64_t{-51}), s.dtype).bits);
       refs_[op.results[0].value] = whole(&s);
     } else if (op.opcode == Opcode::view) {
       refs_[op.results[0].value] = view(refs_[op.operands[0].value], m_.maps[op.map()]);
@@ -115,7 +125,8 @@ class GraphInterpreter {
     } else if (op.opcode == Opcode::write) {
       const Ref& r = refs_[op.operands[0].value];
       const RefArray& v = arrays_[op.operands[1].value];
-      for (size_t i = 0; i < r.index.size(); ++i) r.storage->elements[r.index[i]] = v.elements[broadcast_index(v.shape, r.shape, i)];
+      for (size_t i = 0; i < r.index.size(); ++i)
+        r.storage->elements[r.index[i]] = v.elements[broadcast_index(v.shape, r.shape, i)];
     } else if (op.opcode == Opcode::return_) {
       for (const ValueId v : op.operands) results_.push_back(arrays_[v.value]);
     } else {
@@ -145,7 +156,8 @@ class GraphInterpreter {
     for (size_t d = from.shape.size(); d-- > 1;) strides[d - 1] = strides[d] * from.shape[d];
     Ref r{.storage = from.storage, .shape = {}, .index = {}};
     int64_t base = 0;
-    for (const DimPick& p : map.picks) base += size(p.index) * strides[static_cast<size_t>(p.source)];
+    for (const DimPick& p : map.picks)
+      base += size(p.index) * strides[static_cast<size_t>(p.source)];
     std::vector<int64_t> steps;
     for (const DimMap& d : map.dims) {
       r.shape.push_back(size(d.extent));
@@ -177,6 +189,8 @@ class GraphInterpreter {
 
 }  // namespace
 
-std::vector<RefArray> run_graph(const Module& graph, std::span<RefArray> params) { return GraphInterpreter(graph, params).run(); }
+std::vector<RefArray> run_graph(const Module& graph, std::span<RefArray> params) {
+  return GraphInterpreter(graph, params).run();
+}
 
 }  // namespace picokernel::backend

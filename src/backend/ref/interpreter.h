@@ -9,7 +9,8 @@
 
 namespace picokernel::backend {
 
-/// Runs a kernel. Parameters are 8-byte slots: pointers, or scalar bits as ir::Scalar has them. Gives what it returns.
+/// Runs a kernel. Parameters are 8-byte slots: pointers, or scalar bits as ir::Scalar has them.
+/// Gives what it returns.
 std::vector<ir::Scalar> run_kernel(const ir::Module& kernel, std::span<const uint64_t> params);
 
 // An array for the graph interpreter: row-major elements; rank 0 has one.
@@ -19,8 +20,8 @@ struct RefArray {
   std::vector<uint64_t> elements;  // bits as ir::Scalar has them
 };
 
-/// Runs a graph; ref parameters are updated in place. Sizes must agree with the parameters' types and the guards,
-/// else LaunchError. Gives the results.
+/// Runs a graph; ref parameters are updated in place. Sizes must agree with the parameters' types
+/// and the guards, else LaunchError. Gives the results.
 std::vector<RefArray> run_graph(const ir::Module& graph, std::span<RefArray> params);
 
 }  // namespace picokernel::backend

@@ -54,7 +54,8 @@ class KernelInterpreter {
     if (facts.elementwise()) {
       Scalar operands[3];
       for (size_t i = 0; i < op.operands.size(); ++i) operands[i] = scalar(op.operands[i]);
-      bits(op.results[0]) = eval(op.opcode, {operands, op.operands.size()}, m_.type(op.results[0]).dtype).bits;
+      bits(op.results[0]) =
+          eval(op.opcode, {operands, op.operands.size()}, m_.type(op.results[0]).dtype).bits;
       return;
     }
     if (op.opcode == Opcode::constant) {
@@ -72,7 +73,9 @@ class KernelInterpreter {
       });
     } else if (op.opcode == Opcode::alloc) {
       // Filled with 0xCD: nothing may rely on fresh memory.
-      memory_.emplace_back(static_cast<size_t>(std::max<int64_t>(integer(op.operands[0]), 1)) * size_of(m_.type(op.results[0]).dtype), std::byte{0xCD});
+      memory_.emplace_back(static_cast<size_t>(std::max<int64_t>(integer(op.operands[0]), 1)) *
+                               size_of(m_.type(op.results[0]).dtype),
+                           std::byte{0xCD});
       bits(op.results[0]) = reinterpret_cast<uint64_t>(memory_.back().data());
     } else if (op.opcode == Opcode::parallel) {
       parallel(ParallelView{op}, 0);
@@ -133,6 +136,8 @@ class KernelInterpreter {
 
 }  // namespace
 
-std::vector<Scalar> run_kernel(const Module& kernel, std::span<const uint64_t> params) { return KernelInterpreter(kernel).run(params); }
+std::vector<Scalar> run_kernel(const Module& kernel, std::span<const uint64_t> params) {
+  return KernelInterpreter(kernel).run(params);
+}
 
 }  // namespace picokernel::backend

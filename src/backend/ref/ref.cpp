@@ -10,7 +10,9 @@ namespace {
 class Interpreted : public runtime::Executable {
  public:
   explicit Interpreted(ir::Module m) : module_(std::move(m)) {}
-  void launch(const uint64_t* params) override { run_kernel(module_, {params, module_.params().size()}); }
+  void launch(const uint64_t* params) override {
+    run_kernel(module_, {params, module_.params().size()});
+  }
 
  private:
   const ir::Module module_;
@@ -18,7 +20,9 @@ class Interpreted : public runtime::Executable {
 
 std::vector<Diagnostic> check(const ir::Module&) { return {}; }
 Artifact emit(const ir::Module& m) { return {.code = ir::print(m), .entry = m.name}; }
-std::unique_ptr<runtime::Executable> open(const Artifact&, const ir::Module& m) { return std::make_unique<Interpreted>(m); }
+std::unique_ptr<runtime::Executable> open(const Artifact&, const ir::Module& m) {
+  return std::make_unique<Interpreted>(m);
+}
 std::string why_not_live() { return {}; }
 
 }  // namespace

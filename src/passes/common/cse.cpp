@@ -13,7 +13,8 @@ using namespace ir;
 namespace {
 
 // What makes two ops equal. Maps compare by content: every view has its own.
-using Key = std::tuple<BlockId, Opcode, std::vector<ValueId>, DType, uint64_t, TypeId, IndexMap, uint64_t>;
+using Key =
+    std::tuple<BlockId, Opcode, std::vector<ValueId>, DType, uint64_t, TypeId, IndexMap, uint64_t>;
 
 }  // namespace
 
@@ -26,8 +27,14 @@ Module cse(const Module& m, const Target&) {
     const bool read = op.opcode == Opcode::read;
     if (!info(op.opcode).pure() && !read) return std::nullopt;
     const bool map = info(op.opcode).attribute == Attribute::map;
-    Key key{r.builder().insertion_block(), op.opcode, r.mapped(op.operands), op.scalar_dtype, map ? 0 : op.attribute,
-            m.values[op.results[0]].type, map ? m.maps[op.map()] : IndexMap{}, read ? versions[root_of(m, op.operands[0])] : 0};
+    Key key{r.builder().insertion_block(),
+            op.opcode,
+            r.mapped(op.operands),
+            op.scalar_dtype,
+            map ? 0 : op.attribute,
+            m.values[op.results[0]].type,
+            map ? m.maps[op.map()] : IndexMap{},
+            read ? versions[root_of(m, op.operands[0])] : 0};
     if (const auto it = seen.find(key); it != seen.end()) return {{it->second}};
     const ValueId made = r.copy(id, nullptr)[0];
     seen.emplace(std::move(key), made);

@@ -28,9 +28,12 @@ class Liveness {
     switch (info(op.opcode).effect) {
       case Effect::pure:
       case Effect::read:
-      case Effect::allocate: return false;
-      case Effect::control: return true;
-      case Effect::write: break;
+      case Effect::allocate:
+        return false;
+      case Effect::control:
+        return true;
+      case Effect::write:
+        break;
     }
     if (op.opcode != Opcode::write) return true;
     const ValueId root = root_of(m_, op.operands[0]);

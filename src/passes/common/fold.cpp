@@ -21,7 +21,8 @@ Module fold(const Module& m, const Target&) {
     const std::vector<ValueId> operands = r.mapped(op.operands);
     std::vector<Scalar> constants;
     for (const ValueId v : operands)
-      if (const Op* def = r.to().def(v); def != nullptr && def->opcode == Opcode::constant) constants.push_back(def->scalar());
+      if (const Op* def = r.to().def(v); def != nullptr && def->opcode == Opcode::constant)
+        constants.push_back(def->scalar());
     if (constants.size() != operands.size()) return std::nullopt;
     return {{r.builder().constant(eval(op.opcode, constants, r.from().type(op.results[0]).dtype))}};
   });

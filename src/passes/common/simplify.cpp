@@ -1,5 +1,5 @@
-// Algebra: a table of rules with side conditions. A rule holds bit for bit on its types (NaN payloads apart), since
-// results must not depend on which passes ran.
+// Algebra: a table of rules with side conditions. A rule holds bit for bit on its types (NaN
+// payloads apart), since results must not depend on which passes ran.
 #include <bit>
 #include <cmath>
 
@@ -18,8 +18,8 @@ struct Match {
   const Module& m;
   Opcode opcode;
   std::span<const ValueId> operands;
-  DType dtype;     // of the result
-  TypeId type;     // of the result
+  DType dtype;  // of the result
+  TypeId type;  // of the result
 
   const Op* def(size_t i) const { return m.def(operands[i]); }
   bool is(size_t i, Opcode opcode) const { return def(i) != nullptr && def(i)->opcode == opcode; }
@@ -45,9 +45,13 @@ struct Rule {
 // x op x -> x
 Result idempotent(const Match& r) { return r.same(0, 1) ? Result(r.operands[0]) : std::nullopt; }
 // op(op(x)) -> x
-Result involution(const Match& r) { return r.is(0, r.opcode) ? Result(r.def(0)->operands[0]) : std::nullopt; }
+Result involution(const Match& r) {
+  return r.is(0, r.opcode) ? Result(r.def(0)->operands[0]) : std::nullopt;
+}
 // op(op(x)) -> op(x)
-Result projection(const Match& r) { return r.is(0, r.opcode) ? Result(r.operands[0]) : std::nullopt; }
+Result projection(const Match& r) {
+  return r.is(0, r.opcode) ? Result(r.operands[0]) : std::nullopt;
+}
 
 std::optional<double> as_double(Scalar s) {
   if (!is_float(s.dtype)) return std::nullopt;
@@ -56,39 +60,49 @@ std::optional<double> as_double(Scalar s) {
 
 constexpr Rule kRules[] = {
     // x + 0 -> x: integers; floats only for -0.0, since -0.0 + 0.0 is 0.0.
-    {Opcode::add, [](const Match& r) -> Result {
+    {Opcode::add,
+     [](const Match& r) -> Result {
        if (is_integer(r.dtype) && r.equals(1, 0)) return r.operands[0];
        if (is_integer(r.dtype) && r.equals(0, 0)) return r.operands[1];
        const auto c = r.constant(1);
-       if (c && is_float(r.dtype) && *c == ir::cast(Scalar::of(-0.0), r.dtype)) return r.operands[0];
+       if (c && is_float(r.dtype) && *c == ir::cast(Scalar::of(-0.0), r.dtype))
+         return r.operands[0];
        return std::nullopt;
      }},
     // x - 0 -> x; x - x -> 0 for integers (floats: NaN)
-    {Opcode::sub, [](const Match& r) -> Result {
+    {Opcode::sub,
+     [](const Match& r) -> Result {
        if (r.equals(1, 0)) return r.operands[0];
        if (is_integer(r.dtype) && r.same(0, 1)) return r.splat(0);
        return std::nullopt;
      }},
     // x * 1 -> x; integers: x * 0 -> 0 (floats: NaN, signs)
-    {Opcode::mul, [](const Match& r) -> Result {
+    {Opcode::mul,
+     [](const Match& r) -> Result {
        if (r.equals(1, 1)) return r.operands[0];
        if (r.equals(0, 1)) return r.operands[1];
        if (is_integer(r.dtype) && (r.equals(0, 0) || r.equals(1, 0))) return r.splat(0);
        return std::nullopt;
      }},
     // x / 1 -> x; x / 2^k -> x * 2^-k where both are normal: exact
-    {Opcode::div, [](const Match& r) -> Result {
+    {Opcode::div,
+     [](const Match& r) -> Result {
        if (r.equals(1, 1)) return r.operands[0];
        const auto c = r.constant(1);
        const auto v = c ? as_double(*c) : std::nullopt;
        int exponent = 0;
        const int limit = r.dtype == DType::f32 ? 125 : 1021;
-       if (!v || *v == 0 || !std::isfinite(*v) || std::fabs(std::frexp(*v, &exponent)) != 0.5 || std::abs(exponent) > limit) return std::nullopt;
+       if (!v || *v == 0 || !std::isfinite(*v) || std::fabs(std::frexp(*v, &exponent)) != 0.5 ||
+           std::abs(exponent) > limit)
+         return std::nullopt;
        const ValueId inverse = r.b.constant(ir::cast(Scalar::of(1 / *v), r.dtype));
        return r.b.value(Opcode::mul, {r.operands[0], inverse});
      }},
     // x // 1 -> x for integers
-    {Opcode::floordiv, [](const Match& r) -> Result { return is_integer(r.dtype) && r.equals(1, 1) ? Result(r.operands[0]) : std::nullopt; }},
+    {Opcode::floordiv,
+     [](const Match& r) -> Result {
+       return is_integer(r.dtype) && r.equals(1, 1) ? Result(r.operands[0]) : std::nullopt;
+     }},
     {Opcode::neg, involution},
     {Opcode::not_, involution},
     {Opcode::abs, projection},
@@ -102,18 +116,28 @@ constexpr Rule kRules[] = {
     {Opcode::fmax, idempotent},
     {Opcode::and_, idempotent},
     {Opcode::or_, idempotent},
-    {Opcode::xor_, [](const Match& r) -> Result { return r.same(0, 1) ? Result(r.splat(0)) : std::nullopt; }},
-    {Opcode::shl, [](const Match& r) -> Result { return r.equals(1, 0) ? Result(r.operands[0]) : std::nullopt; }},
-    {Opcode::shr, [](const Match& r) -> Result { return r.equals(1, 0) ? Result(r.operands[0]) : std::nullopt; }},
+    {Opcode::xor_,
+     [](const Match& r) -> Result { return r.same(0, 1) ? Result(r.splat(0)) : std::nullopt; }},
+    {Opcode::shl,
+     [](const Match& r) -> Result {
+       return r.equals(1, 0) ? Result(r.operands[0]) : std::nullopt;
+     }},
+    {Opcode::shr,
+     [](const Match& r) -> Result {
+       return r.equals(1, 0) ? Result(r.operands[0]) : std::nullopt;
+     }},
     // select(c, x, x) -> x; select(not c, x, y) -> select(c, y, x); a constant condition picks
-    {Opcode::select, [](const Match& r) -> Result {
+    {Opcode::select,
+     [](const Match& r) -> Result {
        if (r.same(1, 2)) return r.operands[1];
        if (const auto c = r.constant(0)) return r.operands[c->bits != 0 ? 1 : 2];
-       if (r.is(0, Opcode::not_)) return r.b.value(Opcode::select, {r.def(0)->operands[0], r.operands[2], r.operands[1]});
+       if (r.is(0, Opcode::not_))
+         return r.b.value(Opcode::select, {r.def(0)->operands[0], r.operands[2], r.operands[1]});
        return std::nullopt;
      }},
     // A cast to the type at hand; back from a wider type of the same kind, which lost nothing.
-    {Opcode::cast, [](const Match& r) -> Result {
+    {Opcode::cast,
+     [](const Match& r) -> Result {
        const DType from = r.m.type(r.operands[0]).dtype;
        if (from == r.dtype) return r.operands[0];
        if (!r.is(0, Opcode::cast)) return std::nullopt;
@@ -131,7 +155,8 @@ Module simplify(const Module& m, const Target&) {
     if (!info(op.opcode).elementwise()) return std::nullopt;
     const std::vector<ValueId> operands = r.mapped(op.operands);
     const Type& type = r.from().type(op.results[0]);
-    const Match match{r.builder(), r.to(), op.opcode, operands, type.dtype, r.from().values[op.results[0]].type};
+    const Match match{r.builder(), r.to(),     op.opcode,
+                      operands,    type.dtype, r.from().values[op.results[0]].type};
     for (const Rule& rule : kRules) {
       if (rule.opcode != op.opcode) continue;
       const Result result = rule.apply(match);

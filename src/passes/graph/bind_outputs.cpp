@@ -17,8 +17,9 @@ Module bind_outputs(const Module& m, const Target&) {
     Builder& b = r.builder();
     for (size_t i = 0; i < op.operands.size(); ++i) {
       const Type& type = m.type(op.operands[i]);
-      outputs.push_back(b.param({.kind = graph ? TypeKind::ref : TypeKind::ptr, .dtype = type.dtype, .shape = type.shape},
-                                op.operands.size() == 1 ? "out" : "out" + std::to_string(i)));
+      outputs.push_back(b.param(
+          {.kind = graph ? TypeKind::ref : TypeKind::ptr, .dtype = type.dtype, .shape = type.shape},
+          op.operands.size() == 1 ? "out" : "out" + std::to_string(i)));
     }
     const ValueId zero = graph ? ValueId{} : b.constant(Scalar::of(int64_t{0}));
     for (size_t i = 0; i < outputs.size(); ++i) {

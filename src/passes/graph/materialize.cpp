@@ -11,7 +11,8 @@ using namespace ir;
 
 namespace {
 
-// Inserts, before op `c.before`, a scratch with a copy of c.value; uses from there on read the copy.
+// Inserts, before op `c.before`, a scratch with a copy of c.value; uses from there on read the
+// copy.
 Module copy_to_scratch(const Module& m, Conflict c) {
   ValueId scratch;
   return Rewriter(m).run([&](Rewriter& r, OpId id) -> std::optional<std::vector<ValueId>> {
@@ -22,7 +23,8 @@ Module copy_to_scratch(const Module& m, Conflict c) {
     }
     if (!scratch.valid()) return std::nullopt;
     const std::vector<ValueId>& operands = m.ops[id].operands;
-    if (std::ranges::find(operands, c.value) != operands.end()) r.map(c.value, r.builder().read(scratch));
+    if (std::ranges::find(operands, c.value) != operands.end())
+      r.map(c.value, r.builder().read(scratch));
     return std::nullopt;
   });
 }
@@ -31,8 +33,8 @@ Module copy_to_scratch(const Module& m, Conflict c) {
 
 Module materialize(const Module& m, const Target&) {
   Module out = m;
-  // Each copy removes its conflict and makes none: a fresh scratch is written once, by a nest of its own or one
-  // that it joins.
+  // Each copy removes its conflict and makes none: a fresh scratch is written once, by a nest of
+  // its own or one that it joins.
   while (true) {
     const Nests nests = find_nests(out);
     if (nests.conflicts.empty()) return out;

@@ -5,12 +5,14 @@
 
 namespace picokernel::passes {
 
-/// Turns results into parameters that the body writes: ref parameters of a graph, pointers of a kernel.
+/// Turns results into parameters that the body writes: ref parameters of a graph, pointers of a
+/// kernel.
 ir::Module bind_outputs(const ir::Module& m, const Target& target);
-/// Copies a value to scratch where a loop nest could not read it from its storage any more, or would read and
-/// write one storage through different maps.
+/// Copies a value to scratch where a loop nest could not read it from its storage any more, or
+/// would read and write one storage through different maps.
 ir::Module materialize(const ir::Module& m, const Target& target);
-/// Destination-passing form for source printers: every computed array goes to an output or a scratch, by liveness.
+/// Destination-passing form for source printers: every computed array goes to an output or a
+/// scratch, by liveness.
 ir::Module assign_scratch(const ir::Module& m, const Target& target);
 
 }  // namespace picokernel::passes

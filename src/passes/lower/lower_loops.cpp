@@ -16,7 +16,10 @@ using namespace ir;
 class Lowering {
  public:
   Lowering(const Module& graph, const LaunchClass* launch)
-      : graph_(graph), nests_(find_nests(graph)), launch_(launch != nullptr ? *launch : contiguous_class(graph, nests_.nests)), b_(kernel_) {
+      : graph_(graph),
+        nests_(find_nests(graph)),
+        launch_(launch != nullptr ? *launch : contiguous_class(graph, nests_.nests)),
+        b_(kernel_) {
     PK_CHECK(nests_.conflicts.empty(), "lower_loops before materialize");
     kernel_.name = graph.name;
     kernel_.level = Level::kernel;
@@ -44,17 +47,22 @@ class Lowering {
       const ValueId v = graph_.params()[i];
       values_[v] = b_.param(graph_.type(v), graph_.values[v].name);
     }
-    for (const SizeId size : params.sizes) sizes_[size] = i64_param("size" + std::to_string(sizes_.size()));
+    for (const SizeId size : params.sizes)
+      sizes_[size] = i64_param("size" + std::to_string(sizes_.size()));
     for (size_t n = 0; n < nests_.nests.size(); ++n) {
       const std::vector<Access>& accesses = nests_.nests[n].accesses;
       NestValues v;
       for (const Access& a : accesses)
-        v.pointers.push_back(b_.param({.kind = TypeKind::ptr, .dtype = graph_.type(a.root).dtype, .space = Space::global}, graph_.values[a.root].name));
-      for (size_t d = 0; d < launch_.nests[n].rank; ++d) v.extents.push_back(i64_param("n" + std::to_string(d)));
+        v.pointers.push_back(b_.param(
+            {.kind = TypeKind::ptr, .dtype = graph_.type(a.root).dtype, .space = Space::global},
+            graph_.values[a.root].name));
+      for (size_t d = 0; d < launch_.nests[n].rank; ++d)
+        v.extents.push_back(i64_param("n" + std::to_string(d)));
       v.strides.resize(accesses.size(), std::vector<ValueId>(launch_.nests[n].rank));
       for (size_t a = 0; a < accesses.size(); ++a)
         for (size_t d = 0; d < launch_.nests[n].rank; ++d)
-          if (launch_.nests[n].strides[a][d] == Stride::any) v.strides[a][d] = i64_param("s" + std::to_string(d));
+          if (launch_.nests[n].strides[a][d] == Stride::any)
+            v.strides[a][d] = i64_param("s" + std::to_string(d));
       nest_values_.push_back(std::move(v));
     }
   }
@@ -77,7 +85,8 @@ class Lowering {
   ValueId rebuild(const Op& op) {
     std::vector<ValueId> operands;
     for (const ValueId v : op.operands) operands.push_back(values_.at(v));
-    return b_.value(op.opcode, std::move(operands), op.attribute, {{.dtype = graph_.type(op.results[0]).dtype}});
+    return b_.value(op.opcode, std::move(operands), op.attribute,
+                    {{.dtype = graph_.type(op.results[0]).dtype}});
   }
 
   void mark(ValueId v, std::set<OpId>& needed) const {
@@ -96,7 +105,9 @@ class Lowering {
     const std::map<ValueId, ValueId> uniform_values = values_;
     if (launch_.nests[n].rank != 0) {  // rank 0: straight code
       regions = {b_.new_block()};
-      for (size_t d = 0; d < launch_.nests[n].rank; ++d) indices.push_back(b_.block_param(regions[0], {.dtype = DType::i64}, "i" + std::to_string(d)));
+      for (size_t d = 0; d < launch_.nests[n].rank; ++d)
+        indices.push_back(
+            b_.block_param(regions[0], {.dtype = DType::i64}, "i" + std::to_string(d)));
       b_.set_insertion_block(regions[0]);
     }
     offsets_.assign(nest.accesses.size(), {});
@@ -132,9 +143,14 @@ class Lowering {
     for (size_t d = 0; d < indices.size(); ++d) {
       ValueId term;
       switch (launch_.nests[n].strides[a][d]) {
-        case Stride::zero: continue;
-        case Stride::unit: term = indices[d]; break;
-        case Stride::any: term = b_.value(Opcode::mul, {indices[d], nest_values_[n].strides[a][d]}); break;
+        case Stride::zero:
+          continue;
+        case Stride::unit:
+          term = indices[d];
+          break;
+        case Stride::any:
+          term = b_.value(Opcode::mul, {indices[d], nest_values_[n].strides[a][d]});
+          break;
       }
       sum = sum.valid() ? b_.value(Opcode::add, {sum, term}) : term;
     }
@@ -155,6 +171,8 @@ class Lowering {
 
 }  // namespace
 
-Module lower_loops(const Module& graph, const Target& target) { return Lowering(graph, target.launch).run(); }
+Module lower_loops(const Module& graph, const Target& target) {
+  return Lowering(graph, target.launch).run();
+}
 
 }  // namespace picokernel::passes

@@ -20,13 +20,17 @@ IndexMap composed_map(const Module& m, ValueId ref, SizeTable& sizes) {
     IndexMap identity;
     const std::vector<SizeId>& shape = m.type(ref).shape;
     for (size_t d = 0; d < shape.size(); ++d)
-      identity.dims.push_back({.source = static_cast<int32_t>(d), .start = sizes.constant(0), .step = 1, .extent = shape[d]});
+      identity.dims.push_back({.source = static_cast<int32_t>(d),
+                               .start = sizes.constant(0),
+                               .step = 1,
+                               .extent = shape[d]});
     return identity;
   }
   const IndexMap inner = composed_map(m, def->operands[0], sizes);
   const IndexMap& outer = m.maps[def->map()];
   IndexMap result{.dims = {}, .picks = inner.picks};
-  const auto shifted = [&](const DimMap& in, SizeId index) {  // index of `in`'s view -> index of the root
+  const auto shifted = [&](const DimMap& in,
+                           SizeId index) {  // index of `in`'s view -> index of the root
     return sizes.add(in.start, sizes.mul(sizes.constant(in.step), index));
   };
   for (const DimMap& d : outer.dims) {
@@ -35,7 +39,8 @@ IndexMap composed_map(const Module& m, ValueId ref, SizeTable& sizes) {
       continue;
     }
     const DimMap& in = inner.dims[static_cast<size_t>(d.source)];
-    DimMap both{.source = in.source, .start = d.start, .step = d.step * in.step, .extent = d.extent};
+    DimMap both{
+        .source = in.source, .start = d.start, .step = d.step * in.step, .extent = d.extent};
     if (in.source != DimMap::kNewAxis) both.start = shifted(in, d.start);
     result.dims.push_back(both);
   }
@@ -96,10 +101,12 @@ class Cutter {
     std::ranges::sort(reads, {}, [&](OpId id) { return position_[id.value]; });
     const std::vector<SizeId>& shape = m_.type(m_.ops[write].operands[0]).shape;
 
-    const bool joins = !out_.nests.empty() && out_.nests.back().shape == shape && pointwise(out_.nests.back(), write, reads);
+    const bool joins = !out_.nests.empty() && out_.nests.back().shape == shape &&
+                       pointwise(out_.nests.back(), write, reads);
     if (!joins) {
       out_.nests.push_back({.shape = shape});
-      if (!pointwise(out_.nests.back(), write, reads)) out_.conflicts.push_back({m_.ops[write].operands[1], write});
+      if (!pointwise(out_.nests.back(), write, reads))
+        out_.conflicts.push_back({m_.ops[write].operands[1], write});
     }
     for (const OpId r : reads) check_stale(r, write);
 
@@ -117,18 +124,24 @@ class Cutter {
     const ValueId root = root_of(m_, m_.ops[read].operands[0]);
     for (size_t n = 0; n + 1 < out_.nests.size(); ++n)
       for (const OpId w : out_.nests[n].writes)
-        if (root_of(m_, m_.ops[w].operands[0]) == root && position_[w.value] > position_[read.value] && position_[w.value] < position_[user.value]) {
-          // Right after the read, so that whatever was computed from it in between reads the copy too.
-          out_.conflicts.push_back({m_.ops[read].results[0], m_.blocks[Module::body()].ops[position_[read.value] + 1]});
+        if (root_of(m_, m_.ops[w].operands[0]) == root &&
+            position_[w.value] > position_[read.value] &&
+            position_[w.value] < position_[user.value]) {
+          // Right after the read, so that whatever was computed from it in between reads the copy
+          // too.
+          out_.conflicts.push_back(
+              {m_.ops[read].results[0], m_.blocks[Module::body()].ops[position_[read.value] + 1]});
           return;
         }
   }
 
   Access& access(Nest& nest, ValueId ref) {
     const Touch t = touch(ref);
-    const auto same = std::ranges::find_if(nest.accesses, [&](const Access& a) { return a.root == t.first && a.map == t.second; });
+    const auto same = std::ranges::find_if(
+        nest.accesses, [&](const Access& a) { return a.root == t.first && a.map == t.second; });
     const auto index = static_cast<size_t>(same - nest.accesses.begin());
-    if (same == nest.accesses.end()) nest.accesses.push_back({.ref = ref, .root = t.first, .map = t.second});
+    if (same == nest.accesses.end())
+      nest.accesses.push_back({.ref = ref, .root = t.first, .map = t.second});
     nest.access_of[ref] = index;
     return nest.accesses[index];
   }
@@ -153,9 +166,13 @@ LaunchClass contiguous_class(const Module& graph, const std::vector<Nest>& nests
       return shape;
     };
     const auto full = [&](const Access& a) {
-      return graph.type(a.root).shape == nest.shape && shape_of(a) == nest.shape && std::ranges::all_of(a.map.dims, [](const DimMap& d) { return d.step == 1; });
+      return graph.type(a.root).shape == nest.shape && shape_of(a) == nest.shape &&
+             std::ranges::all_of(a.map.dims, [](const DimMap& d) { return d.step == 1; });
     };
-    const bool one_loop = !nest.shape.empty() && std::ranges::all_of(nest.accesses, [&](const Access& a) { return full(a) || a.map.dims.empty(); });
+    const bool one_loop =
+        !nest.shape.empty() && std::ranges::all_of(nest.accesses, [&](const Access& a) {
+          return full(a) || a.map.dims.empty();
+        });
     c.rank = one_loop ? 1 : nest.shape.size();
     for (const Access& a : nest.accesses) {
       std::vector<Stride> strides(c.rank, Stride::any);
@@ -164,10 +181,14 @@ LaunchClass contiguous_class(const Module& graph, const std::vector<Nest>& nests
       } else {
         const size_t missing = nest.shape.size() - a.map.dims.size();
         for (size_t i = 0; i < c.rank; ++i) {
-          const bool zero = i < missing || a.map.dims[i - missing].source == DimMap::kNewAxis || (graph.sizes.is_one(a.map.dims[i - missing].extent) && !graph.sizes.is_one(nest.shape[i]));
+          const bool zero = i < missing || a.map.dims[i - missing].source == DimMap::kNewAxis ||
+                            (graph.sizes.is_one(a.map.dims[i - missing].extent) &&
+                             !graph.sizes.is_one(nest.shape[i]));
           if (zero)
             strides[i] = Stride::zero;
-          else if (i + 1 == c.rank && a.map.dims[i - missing].step == 1 && a.map.dims[i - missing].source + 1 == static_cast<int32_t>(graph.type(a.root).shape.size()))
+          else if (i + 1 == c.rank && a.map.dims[i - missing].step == 1 &&
+                   a.map.dims[i - missing].source + 1 ==
+                       static_cast<int32_t>(graph.type(a.root).shape.size()))
             strides[i] = Stride::unit;
         }
       }
@@ -178,14 +199,17 @@ LaunchClass contiguous_class(const Module& graph, const std::vector<Nest>& nests
   return launch;
 }
 
-KernelParams kernel_params(const Module& graph, const std::vector<Nest>& nests, const LaunchClass& launch) {
+KernelParams kernel_params(const Module& graph, const std::vector<Nest>& nests,
+                           const LaunchClass& launch) {
   PK_CHECK(nests.size() == launch.nests.size());
   KernelParams params;
   for (size_t i = 0; i < graph.params().size(); ++i)
     if (graph.type(graph.params()[i]).is_scalar()) params.scalars.push_back(i);
   walk(graph, [&](OpId id) {
     const Op& op = graph.ops[id];
-    if (op.opcode == Opcode::size && std::ranges::find(params.sizes, op.size()) == params.sizes.end()) params.sizes.push_back(op.size());
+    if (op.opcode == Opcode::size &&
+        std::ranges::find(params.sizes, op.size()) == params.sizes.end())
+      params.sizes.push_back(op.size());
   });
   params.count = params.scalars.size() + params.sizes.size();
   for (size_t n = 0; n < nests.size(); ++n) {
@@ -194,7 +218,8 @@ KernelParams kernel_params(const Module& graph, const std::vector<Nest>& nests, 
     p.extents = p.pointers + nests[n].accesses.size();
     p.strides = p.extents + launch.nests[n].rank;
     params.count = p.strides;
-    for (const std::vector<Stride>& strides : launch.nests[n].strides) params.count += static_cast<size_t>(std::ranges::count(strides, Stride::any));
+    for (const std::vector<Stride>& strides : launch.nests[n].strides)
+      params.count += static_cast<size_t>(std::ranges::count(strides, Stride::any));
     params.nests.push_back(p);
   }
   return params;

@@ -1,5 +1,5 @@
-// Cuts a graph into loop nests, and says how each nest walks memory. Lowering and launching both read this one
-// description, so a kernel's parameters and what a launch passes cannot differ.
+// Cuts a graph into loop nests, and says how each nest walks memory. Lowering and launching both
+// read this one description, so a kernel's parameters and what a launch passes cannot differ.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,8 @@
 
 namespace picokernel::passes {
 
-// A storage seen through a map: one pointer of the kernel. Its base moves with the map's starts and picks.
+// A storage seen through a map: one pointer of the kernel. Its base moves with the map's starts and
+// picks.
 struct Access {
   ir::ValueId ref = {};   // in the graph: a parameter, a scratch or a view of these
   ir::ValueId root = {};  // the parameter or scratch that owns the storage
@@ -21,9 +22,9 @@ struct Access {
 // Writes that run in one loop over `shape`, with all that they compute.
 struct Nest {
   std::vector<SizeId> shape;
-  std::vector<ir::OpId> writes;  // in program order
-  std::vector<ir::OpId> reads;   // that the written values depend on, in program order
-  std::vector<Access> accesses;  // each (root, map) once, in order of first use
+  std::vector<ir::OpId> writes;             // in program order
+  std::vector<ir::OpId> reads;              // that the written values depend on, in program order
+  std::vector<Access> accesses;             // each (root, map) once, in order of first use
   std::map<ir::ValueId, size_t> access_of;  // ref -> its access
 };
 
@@ -39,9 +40,10 @@ struct Nests {
 };
 
 /// Expects a graph without results (after bind_outputs).
-/// A write joins the nest before it when the shapes agree and every storage that either of them writes is touched
-/// through one map only: then each point depends on itself alone. A read whose storage was written in between, in
-/// another nest, is a conflict; so is a write whose value reads its own storage through another map.
+/// A write joins the nest before it when the shapes agree and every storage that either of them
+/// writes is touched through one map only: then each point depends on itself alone. A read whose
+/// storage was written in between, in another nest, is a conflict; so is a write whose value reads
+/// its own storage through another map.
 Nests find_nests(const ir::Module& graph);
 
 // How an access walks one loop dimension.
@@ -57,23 +59,25 @@ struct LaunchClass {
   bool nontemporal = false;  // stores past the caches
   friend auto operator<=>(const LaunchClass&, const LaunchClass&) = default;
 };
-/// The class of contiguous arrays: one loop where all accesses of a nest have its shape, else one per dimension.
+/// The class of contiguous arrays: one loop where all accesses of a nest have its shape, else one
+/// per dimension.
 LaunchClass contiguous_class(const ir::Module& graph, const std::vector<Nest>& nests);
 
 // The kernel's parameters, in this order, one 8-byte slot each:
 //   the graph's scalar parameters;
 //   the distinct expressions of its `size` ops, as i64, in order of first use;
-//   for each nest: a pointer per access, an i64 extent per loop, then an i64 stride in elements for each
-//   (access, loop) of class Stride::any, accesses outermost.
+//   for each nest: a pointer per access, an i64 extent per loop, then an i64 stride in elements for
+//   each (access, loop) of class Stride::any, accesses outermost.
 struct NestParams {
   size_t pointers = 0, extents = 0, strides = 0;  // first slots
 };
 struct KernelParams {
-  std::vector<size_t> scalars;    // positions of the scalars among the graph's parameters
-  std::vector<SizeId> sizes;      // slots scalars.size() ...
+  std::vector<size_t> scalars;  // positions of the scalars among the graph's parameters
+  std::vector<SizeId> sizes;    // slots scalars.size() ...
   std::vector<NestParams> nests;
   size_t count = 0;
 };
-KernelParams kernel_params(const ir::Module& graph, const std::vector<Nest>& nests, const LaunchClass& launch);
+KernelParams kernel_params(const ir::Module& graph, const std::vector<Nest>& nests,
+                           const LaunchClass& launch);
 
 }  // namespace picokernel::passes

@@ -35,7 +35,9 @@ bool pointwise(const Module& graph, const Nests& nests, size_t read, size_t writ
       if (root_of(graph, ref) != r) continue;
       if (seen_write) return false;
       if (first_write == nullptr) continue;
-      if (position(graph, id) > write_position || nest.accesses[nest.access_of.at(ref)].map != first_write->map) return false;
+      if (position(graph, id) > write_position ||
+          nest.accesses[nest.access_of.at(ref)].map != first_write->map)
+        return false;
     }
     seen_write = seen_write || first_write != nullptr;
   }

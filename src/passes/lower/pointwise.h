@@ -5,8 +5,8 @@
 
 namespace picokernel::passes {
 
-/// Every element of parameter `read` is read before the same element of parameter `written` is written. So the two
-/// may be one array: equal base, strides and dtype.
+/// Every element of parameter `read` is read before the same element of parameter `written` is
+/// written. So the two may be one array: equal base, strides and dtype.
 bool pointwise(const ir::Module& graph, const Nests& nests, size_t read, size_t written);
 
 }  // namespace picokernel::passes
