@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include <unistd.h>
-
 #include "driver/signature.h"
 #include "ir/cost.h"
 #include "ir/eval.h"
@@ -13,6 +11,7 @@
 #include "passes/graph/storage.h"
 #include "passes/lower/pointwise.h"
 #include "runtime/buffer.h"
+#include "support/cache_size.h"
 #include "support/check.h"
 #include "trace/trace.h"
 
@@ -20,15 +19,6 @@ namespace picokernel::driver {
 namespace {
 
 using passes::Stride;
-
-// Past the caches pays when the arrays cannot stay in them.
-int64_t last_level_cache_bytes() {
-  static const int64_t bytes = [] {
-    const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    return l3 > 0 ? static_cast<int64_t>(l3) : int64_t{32} << 20;
-  }();
-  return bytes;
-}
 
 void copy_strided(std::byte* to, const std::byte* from, std::span<const int64_t> shape,
                   const int64_t* strides, size_t size) {
@@ -157,6 +147,7 @@ void CallPlan::lay_out_nests(std::span<const Arg> args, std::span<const Arg> out
       reads_what_it_writes = reads_what_it_writes || (a.read && a.written);
   }
   empty_ = std::ranges::all_of(layouts, &NestLayout::empty);
+  // Stores past the caches pay when the arrays cannot stay in them.
   launch.nontemporal =
       bytes_ > last_level_cache_bytes() && !reads_what_it_writes && scratch.empty();
   compiled_ = compile(backend_, *prepared_, launch);

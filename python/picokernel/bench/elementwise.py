@@ -24,7 +24,7 @@ _NUMBA = """
 import numba as nb
 @nb.njit(parallel={parallel}, fastmath={{"reassoc", "nsz", "arcp", "contract", "afn"}})
 def f(a, b, c, o):
-    for i in nb.{range}(a.size): o[i] = a[i] * b[i] + c[i]
+    for i in {range}(a.size): o[i] = a[i] * b[i] + c[i]
 """
 _CEILING = """
 import ctypes
@@ -50,7 +50,7 @@ def _contenders(n, backends, peers, ceiling):
     if not peers:
         return ours
     serial = data + _NUMBA.format(parallel=False, range="range")
-    parallel = data + _NUMBA.format(parallel=True, range="prange")
+    parallel = data + _NUMBA.format(parallel=True, range="nb.prange")
     scratch = "\ndef f():\n    t = np.multiply(a, b)\n    np.add(t, c, out=o)\n"
     jitted = "\nimport jax\nf = jax.jit(lambda a, b, c: a * b + c)\n"
     others = [

