@@ -43,6 +43,7 @@ test: build ## every test: GoogleTest and IR text tests through ctest, then pyte
 
 bench: build .venv/.setup-bench ## measure against numba, numexpr and jax, a process each; then our own parts
 	@cmake build -DPICOKERNEL_BENCH=ON >/dev/null && ninja -C build
+	@.venv/bin/picokernel bench costs --peers
 	@.venv/bin/picokernel bench elementwise --peers
 	@for program in build/bench/bin/*; do "$$program" || exit; done
 
