@@ -156,23 +156,16 @@ PK_API Expr apply(const char* ufunc, std::initializer_list<Operand> operands);
   X(&, bitwise_and) X(|, bitwise_or) X(^, bitwise_xor) X(<<, left_shift) X(>>, right_shift)
 #define PK_COMPARISONS(X) \
   X(==, equal) X(!=, not_equal) X(<, less) X(<=, less_equal) X(>, greater) X(>=, greater_equal)
-#define PK_UNARY_FUNCTIONS(X)                                                                  \
-  X(abs)                                                                                       \
-  X(absolute)                                                                                  \
-  X(negative)                                                                                  \
-  X(positive)                                                                                  \
-  X(sign)                                                                                      \
-  X(square) X(reciprocal) X(sqrt) X(exp) X(log) X(sin) X(cos) X(tanh) X(fabs) X(rint) X(floor) \
-      X(ceil) X(trunc) X(degrees) X(radians) X(isnan) X(isinf) X(isfinite) X(signbit)          \
-          X(logical_not)
-#define PK_BINARY_FUNCTIONS(X)                                                                 \
-  X(floor_divide)                                                                              \
-  X(true_divide)                                                                               \
-  X(remainder)                                                                                 \
-  X(power)                                                                                     \
-  X(pow)                                                                                       \
-  X(float_power) X(heaviside) X(minimum) X(maximum) X(fmin) X(fmax) X(copysign) X(logical_and) \
-      X(logical_or) X(logical_xor)
+// clang-format off
+#define PK_UNARY_FUNCTIONS(X) \
+  X(abs) X(absolute) X(negative) X(positive) X(sign) X(square) X(reciprocal) X(sqrt) X(exp) \
+  X(log) X(sin) X(cos) X(tanh) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
+  X(radians) X(isnan) X(isinf) X(isfinite) X(signbit) X(logical_not)
+#define PK_BINARY_FUNCTIONS(X) \
+  X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) \
+  X(minimum) X(maximum) X(fmin) X(fmax) X(copysign) X(logical_and) X(logical_or) \
+  X(logical_xor)
+// clang-format on
 
 #define PK_DEFINE(op, name) \
   inline Expr operator op(Operand a, Operand b) { return detail::apply(#name, {a, b}); }

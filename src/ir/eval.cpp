@@ -133,66 +133,70 @@ T shift_right(T x, T y) {
   return static_cast<T>(x >> y);
 }
 
-// Ops whose operands and result have one type T.
+// Ops whose operands and result have one type T. No default: a new op does not compile until it has
+// a meaning.
 template <class T>
 T same(Opcode opcode, T x, T y, T z) {
   constexpr bool floating = std::is_floating_point_v<T>, boolean = std::is_same_v<T, bool>;
   constexpr bool integer = !floating && !boolean;
-  // Any type
-  if (opcode == Opcode::minimum) return minimum_of(x, y);
-  if (opcode == Opcode::maximum) return maximum_of(x, y);
-  if constexpr (boolean) {
-    if (opcode == Opcode::fmin) return x && y;
-    if (opcode == Opcode::fmax) return x || y;
-    if (opcode == Opcode::add || opcode == Opcode::or_) return x || y;
-    if (opcode == Opcode::mul || opcode == Opcode::and_) return x && y;
-    if (opcode == Opcode::xor_) return x != y;
-    if (opcode == Opcode::not_) return !x;
+  const auto add = [](auto a, auto b) { return a + b; };
+  const auto subtract = [](auto a, auto b) { return a - b; };
+  const auto multiply = [](auto a, auto b) { return a * b; };
+  // clang-format off
+#define PK_CASE(op, allowed, ...) \
+  case Opcode::op: { if constexpr (allowed) return static_cast<T>(__VA_ARGS__); } break;
+#define PK_CASE2(op, first, of_first, second, of_second) \
+  case Opcode::op: { if constexpr (first) return static_cast<T>(of_first); \
+                     else if constexpr (second) return static_cast<T>(of_second); } break;
+#define PK_CASE3(op, of_bool, of_integer, of_float) \
+  case Opcode::op: { if constexpr (boolean) return static_cast<T>(of_bool); \
+                     else if constexpr (integer) return static_cast<T>(of_integer); \
+                     else return static_cast<T>(of_float); }
+  switch (opcode) {
+    PK_CASE(minimum, true, minimum_of(x, y))
+    PK_CASE(maximum, true, maximum_of(x, y))
+    PK_CASE2(fmin, floating, x != x ? y : y != y ? x : minimum_of(x, y), true, minimum_of(x, y))
+    PK_CASE2(fmax, floating, x != x ? y : y != y ? x : maximum_of(x, y), true, maximum_of(x, y))
+    PK_CASE3(add, x || y, wrap(x, y, add), x + y)
+    PK_CASE3(mul, x && y, wrap(x, y, multiply), x * y)
+    PK_CASE2(sub, integer, wrap(x, y, subtract), floating, x - y)
+    PK_CASE2(floordiv, integer, floordiv_int(x, y), floating, floordiv_float(x, y))
+    PK_CASE2(mod, integer, mod_int(x, y), floating, mod_float(x, y))
+    PK_CASE2(pow, integer, pow_int(x, y), floating, std::pow(x, y))
+    PK_CASE2(neg, integer, wrap(T(0), x, subtract), floating, -x)
+    PK_CASE2(abs, integer, x < 0 ? wrap(T(0), x, subtract) : x, floating, std::fabs(x))
+    PK_CASE2(and_, boolean, x && y, integer, x & y)
+    PK_CASE2(or_, boolean, x || y, integer, x | y)
+    PK_CASE2(xor_, boolean, x != y, integer, x ^ y)
+    PK_CASE2(not_, boolean, !x, integer, ~x)
+    PK_CASE(shl, integer, shift_left(x, y))
+    PK_CASE(shr, integer, shift_right(x, y))
+    PK_CASE(div, floating, x / y)
+    PK_CASE(fma, floating, std::fma(x, y, z))
+    PK_CASE(copysign, floating, std::copysign(x, y))
+    PK_CASE(floor, floating, std::floor(x))
+    PK_CASE(ceil, floating, std::ceil(x))
+    PK_CASE(trunc, floating, std::trunc(x))
+    PK_CASE(rint, floating, std::nearbyint(x))
+    PK_CASE(sqrt, floating, std::sqrt(x))
+    PK_CASE(exp, floating, std::exp(x))
+    PK_CASE(log, floating, std::log(x))
+    PK_CASE(sin, floating, std::sin(x))
+    PK_CASE(cos, floating, std::cos(x))
+    PK_CASE(tanh, floating, std::tanh(x))
+    // Ops of other rules.
+    case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::select:
+    case Opcode::eq: case Opcode::ne: case Opcode::lt: case Opcode::le: case Opcode::gt: case Opcode::ge:
+    case Opcode::isnan: case Opcode::isinf: case Opcode::isfinite: case Opcode::signbit:
+    case Opcode::view: case Opcode::scratch: case Opcode::read: case Opcode::write:
+    case Opcode::load: case Opcode::store: case Opcode::alloc: case Opcode::parallel:
+    case Opcode::for_: case Opcode::while_: case Opcode::if_: case Opcode::yield: case Opcode::return_:
+      break;
   }
-  if constexpr (integer) {
-    if (opcode == Opcode::fmin) return minimum_of(x, y);
-    if (opcode == Opcode::fmax) return maximum_of(x, y);
-    if (opcode == Opcode::add) return wrap(x, y, [](auto a, auto b) { return a + b; });
-    if (opcode == Opcode::sub) return wrap(x, y, [](auto a, auto b) { return a - b; });
-    if (opcode == Opcode::mul) return wrap(x, y, [](auto a, auto b) { return a * b; });
-    if (opcode == Opcode::floordiv) return floordiv_int(x, y);
-    if (opcode == Opcode::mod) return mod_int(x, y);
-    if (opcode == Opcode::pow) return pow_int(x, y);
-    if (opcode == Opcode::neg) return wrap(T(0), x, [](auto a, auto b) { return a - b; });
-    if (opcode == Opcode::abs)
-      return x < 0 ? wrap(T(0), x, [](auto a, auto b) { return a - b; }) : x;
-    if (opcode == Opcode::and_) return static_cast<T>(x & y);
-    if (opcode == Opcode::or_) return static_cast<T>(x | y);
-    if (opcode == Opcode::xor_) return static_cast<T>(x ^ y);
-    if (opcode == Opcode::not_) return static_cast<T>(~x);
-    if (opcode == Opcode::shl) return shift_left(x, y);
-    if (opcode == Opcode::shr) return shift_right(x, y);
-  }
-  if constexpr (floating) {
-    if (opcode == Opcode::fmin) return std::isnan(x) ? y : std::isnan(y) ? x : minimum_of(x, y);
-    if (opcode == Opcode::fmax) return std::isnan(x) ? y : std::isnan(y) ? x : maximum_of(x, y);
-    if (opcode == Opcode::add) return x + y;
-    if (opcode == Opcode::sub) return x - y;
-    if (opcode == Opcode::mul) return x * y;
-    if (opcode == Opcode::div) return x / y;
-    if (opcode == Opcode::floordiv) return floordiv_float(x, y);
-    if (opcode == Opcode::mod) return mod_float(x, y);
-    if (opcode == Opcode::pow) return std::pow(x, y);
-    if (opcode == Opcode::fma) return std::fma(x, y, z);
-    if (opcode == Opcode::neg) return -x;
-    if (opcode == Opcode::abs) return std::fabs(x);
-    if (opcode == Opcode::copysign) return std::copysign(x, y);
-    if (opcode == Opcode::floor) return std::floor(x);
-    if (opcode == Opcode::ceil) return std::ceil(x);
-    if (opcode == Opcode::trunc) return std::trunc(x);
-    if (opcode == Opcode::rint) return std::nearbyint(x);
-    if (opcode == Opcode::sqrt) return std::sqrt(x);
-    if (opcode == Opcode::exp) return std::exp(x);
-    if (opcode == Opcode::log) return std::log(x);
-    if (opcode == Opcode::sin) return std::sin(x);
-    if (opcode == Opcode::cos) return std::cos(x);
-    if (opcode == Opcode::tanh) return std::tanh(x);
-  }
+#undef PK_CASE
+#undef PK_CASE2
+#undef PK_CASE3
+  // clang-format on
   PK_UNREACHABLE(info(opcode).name);
 }
 

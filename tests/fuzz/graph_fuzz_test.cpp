@@ -23,27 +23,17 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-bool same(const RefArray& a, const RefArray& b) {
-  if (a.dtype != b.dtype || a.shape != b.shape) return false;
-  for (size_t i = 0; i < a.elements.size(); ++i) {
-    const ir::Scalar x{a.dtype, a.elements[i]}, y{b.dtype, b.elements[i]};
-    const bool both_nan = is_float(a.dtype) && ir::visit(a.dtype, [&]<class T>(T*) {
-                            return x.as<T>() != x.as<T>() && y.as<T>() != y.as<T>();
-                          });
-    if (x != y && !both_nan) return false;
-  }
-  return true;
-}
-
 struct Outcome {
   std::vector<RefArray> results, arguments;
 };
 
 std::string difference(const Outcome& a, const Outcome& b) {
   for (size_t i = 0; i < a.results.size(); ++i)
-    if (!same(a.results[i], b.results[i])) return "result " + std::to_string(i) + " differs";
+    if (!backend::equal(a.results[i], b.results[i]))
+      return "result " + std::to_string(i) + " differs";
   for (size_t i = 0; i < a.arguments.size(); ++i)
-    if (!same(a.arguments[i], b.arguments[i])) return "argument " + std::to_string(i) + " differs";
+    if (!backend::equal(a.arguments[i], b.arguments[i]))
+      return "argument " + std::to_string(i) + " differs";
   return {};
 }
 

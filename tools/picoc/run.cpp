@@ -17,6 +17,7 @@ namespace picoc {
 namespace {
 
 using namespace picokernel;
+using backend::equal;
 using backend::RefArray;
 
 // Reads values of known dtypes: 2.5, true, nan, [1, 2], [[1], [2]].
@@ -92,19 +93,6 @@ std::string print(const RefArray& a) {
   return level(level, 0);
 }
 
-bool equal(const RefArray& a, const RefArray& b) {
-  if (a.dtype != b.dtype || a.shape != b.shape || a.elements.size() != b.elements.size())
-    return false;
-  for (size_t i = 0; i < a.elements.size(); ++i) {
-    const ir::Scalar x{a.dtype, a.elements[i]}, y{b.dtype, b.elements[i]};
-    const bool both_nan = is_float(a.dtype) && ir::visit(a.dtype, [&]<class T>(T*) {
-                            return x.as<T>() != x.as<T>() && y.as<T>() != y.as<T>();
-                          });
-    if (x != y && !both_nan) return false;
-  }
-  return true;
-}
-
 struct Outcome {
   std::vector<RefArray> results, arguments;
 };
@@ -174,16 +162,23 @@ Outcome run_graph_on(const ir::Module& m, std::vector<RefArray> arguments,
   return out;
 }
 
+// A kernel's parameter slots; arrays lie in `memory`.
+std::vector<uint64_t> slots_of(const ir::Module& m, const std::vector<RefArray>& arguments,
+                               std::vector<std::vector<std::byte>>& memory) {
+  std::vector<uint64_t> slots;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    memory.push_back(pack(arguments[i]));
+    const bool pointer = m.type(m.params()[i]).kind == ir::TypeKind::ptr;
+    slots.push_back(pointer ? reinterpret_cast<uint64_t>(memory.back().data())
+                            : arguments[i].elements[0]);
+  }
+  return slots;
+}
+
 Outcome run_kernel_on(const ir::Module& m, std::vector<RefArray> arguments,
                       const backend::Backend& backend) {
   std::vector<std::vector<std::byte>> memory;
-  std::vector<uint64_t> params;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    memory.push_back(pack(arguments[i]));
-    params.push_back(m.type(m.params()[i]).kind == ir::TypeKind::ptr
-                         ? reinterpret_cast<uint64_t>(memory.back().data())
-                         : arguments[i].elements[0]);
-  }
+  std::vector<uint64_t> params = slots_of(m, arguments, memory);
   Outcome out{.results = {}, .arguments = std::move(arguments)};
   std::vector<uint64_t> results(m.results.size(), 0);
   for (uint64_t& slot : results) params.push_back(reinterpret_cast<uint64_t>(&slot));
@@ -219,13 +214,7 @@ Outcome interpret(const ir::Module& m, std::vector<RefArray> arguments) {
     return out;
   }
   std::vector<std::vector<std::byte>> memory;
-  std::vector<uint64_t> params;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    memory.push_back(pack(arguments[i]));
-    params.push_back(m.type(m.params()[i]).kind == ir::TypeKind::ptr
-                         ? reinterpret_cast<uint64_t>(memory.back().data())
-                         : arguments[i].elements[0]);
-  }
+  std::vector<uint64_t> params = slots_of(m, arguments, memory);
   for (const ir::Scalar& s : backend::run_kernel(m, params))
     out.results.push_back({.dtype = s.dtype, .shape = {}, .elements = {s.bits}});
   for (size_t i = 0; i < arguments.size(); ++i) unpack(arguments[i], memory[i]);

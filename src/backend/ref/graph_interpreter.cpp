@@ -193,4 +193,17 @@ std::vector<RefArray> run_graph(const Module& graph, std::span<RefArray> params)
   return GraphInterpreter(graph, params).run();
 }
 
+bool equal(const RefArray& a, const RefArray& b) {
+  if (a.dtype != b.dtype || a.shape != b.shape || a.elements.size() != b.elements.size())
+    return false;
+  return ir::visit(a.dtype, [&]<class T>(T*) {
+    const auto nan = [&](uint64_t bits) {
+      const T value = Scalar{a.dtype, bits}.as<T>();
+      return value != value;
+    };
+    return std::ranges::equal(a.elements, b.elements,
+                              [&](uint64_t x, uint64_t y) { return x == y || (nan(x) && nan(y)); });
+  });
+}
+
 }  // namespace picokernel::backend

@@ -20,6 +20,9 @@ struct RefArray {
   std::vector<uint64_t> elements;  // bits as ir::Scalar has them
 };
 
+/// Same dtype, shape and bits, where any NaN equals any NaN.
+bool equal(const RefArray& a, const RefArray& b);
+
 /// Runs a graph; ref parameters are updated in place. Sizes must agree with the parameters' types
 /// and the guards, else LaunchError. Gives the results.
 std::vector<RefArray> run_graph(const ir::Module& graph, std::span<RefArray> params);
