@@ -91,7 +91,9 @@ class PK_API ArrayView {
   static constexpr size_t kMaxRank = 16;
 
   ArrayView() noexcept {}
-  /// Elements in C order. Throws LaunchError here and below if the rank exceeds kMaxRank.
+  /// Elements in C order. Throws LaunchError here and below if the rank exceeds kMaxRank, a size is
+  /// negative, the bytes of all elements overflow int64, a stride is no multiple of the element's
+  /// size, or data is null though there are elements.
   template <Element T>
   ArrayView(T* data, std::initializer_list<int64_t> shape)
       : ArrayView(data, std::span(shape.begin(), shape.size())) {}
@@ -117,7 +119,8 @@ class PK_API ArrayView {
     shape_[0] = static_cast<int64_t>(std::ranges::size(range));
     strides_[0] = sizeof(std::ranges::range_value_t<R>);
   }
-  /// Throws LaunchError for tensors of another device than the CPU, or of another dtype than ours.
+  /// Throws LaunchError for tensors of another device than the CPU or of another dtype than ours,
+  /// for a negative ndim, and as above.
   template <DLTensorLike T>
   ArrayView(const T& t)
       : ArrayView(DLTensor{t.data,
@@ -164,7 +167,8 @@ class PK_API ArrayView {
 /// An array that owns its memory: a kernel's result. Copies share the memory.
 class PK_API Array {
  public:
-  /// Uninitialised, C order.
+  /// Uninitialised, C order. Throws LaunchError here and below if a size is negative or the bytes
+  /// of all elements overflow int64.
   Array(DType dtype, std::span<const int64_t> shape);
   Array(DType dtype, std::initializer_list<int64_t> shape)
       : Array(dtype, std::span(shape.begin(), shape.size())) {}

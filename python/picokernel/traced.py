@@ -110,7 +110,7 @@ class Trace:
     def store(self, target, x, where, same_kind):
         """target[...] = x, or an operation's result into `target` by out= or in place."""
         value = self.value(x, where)
-        if target._argument is not None and target._argument >= self.first_captured:
+        if target._owner is not None and target._owner >= self.first_captured:
             raise _at(where, "an array from outside is written here", _PASS)
         if target._value.kind == "ref":
             store = self.tracer.store_out if same_kind else self.tracer.store
@@ -218,13 +218,15 @@ def _refused(name, message, hint):
 class TracedArray:
     """An array or number whose value is known when the kernel runs."""
 
-    __slots__ = ("_argument", "_sources", "_trace", "_value")
+    __slots__ = ("_argument", "_owner", "_part", "_sources", "_trace", "_value")
     __hash__ = None
 
-    def __init__(self, trace, value, argument=None, sources=frozenset()):
+    def __init__(self, trace, value, argument=None, sources=frozenset(), owner=None, part=None):
         self._trace = trace
         self._value = value
         self._argument = argument  # its number among the arguments, if it is one as a whole
+        self._owner = argument if owner is None else owner  # the argument whose memory it shows
+        self._part = part  # (array, key) that it was taken from
         self._sources = sources  # parameters whose Python numbers it was made from
 
     def _describe(self):
@@ -265,9 +267,20 @@ class TracedArray:
 
     @property
     def T(self):
-        if self.ndim > 1:
-            raise _at(self._trace.here(), f"the transpose of a traced {self._describe()}", _WHOLE)
-        return self
+        return self.transpose()
+
+    def transpose(self, *axes):
+        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        ndim, where = self.ndim, self._trace.here()
+        order = [a + ndim if a < 0 else a for a in axes or ()] or list(range(ndim))[::-1]
+        if sorted(order) != list(range(ndim)):
+            raise _at(where, f"axes {axes} do not name each dimension of a {self._describe()} once")
+        if order == list(range(ndim)):
+            return self
+        if self._value.kind != "ref":
+            self._value = self._trace.tracer.storage(self._value, where)
+        value = self._trace.tracer.transpose(self._value, order, where)
+        return TracedArray(self._trace, value, owner=self._owner)
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         where = self._trace.here()
@@ -289,27 +302,56 @@ class TracedArray:
         self[...] = value
 
     def __getitem__(self, key):
-        self._check_whole(key)
-        return self
+        indices = self._indices(key)
+        if all(part == slice(None) or part is Ellipsis for part in indices):
+            return self
+        where = self._trace.here()
+        value = self._view(indices, where)
+        if self._trace.tracer.ndim(value) == 0 and Ellipsis not in indices:
+            # An element is a number of its own, not a window on the array.
+            return TracedArray(self._trace, self._trace.tracer.cast(value, self.dtype.name, where))
+        return TracedArray(self._trace, value, owner=self._owner, part=(self, indices))
 
     def __setitem__(self, key, value):
-        self._check_whole(key)
+        indices = self._indices(key)
+        where = self._trace.here()
         if self._is_number():
-            raise _at(self._trace.here(), "a number cannot be assigned to by index")
-        if value is not self:  # `x[...] += y` ends by storing x into itself
-            self._trace.store(self, value, self._trace.here(), same_kind=False)
+            raise _at(where, "a number cannot be assigned to by index")
+        # `x[1:] += y` ends by storing the part, already written, into its own place.
+        if value is self or (isinstance(value, TracedArray) and value._part == (self, indices)):
+            return
+        target = self
+        if not all(part == slice(None) or part is Ellipsis for part in indices):
+            view = self._view(indices, where)
+            target = TracedArray(self._trace, view, owner=self._owner)
+        self._trace.store(target, value, where, same_kind=False)
 
-    def _check_whole(self, key):
-        parts = key if isinstance(key, tuple) else (key,)
-        slices = [part for part in parts if part is not Ellipsis]
-        if not all(isinstance(part, slice) and part == slice(None) for part in slices):
-            raise _at(
-                self._trace.here(),
-                f"indexing a traced {self._describe()} by {_describe_key(key)} is not supported",
-                "use [...] for the whole array, and pk.where instead of masks",
-            )
-        if len(slices) > self.ndim:
+    def _view(self, indices, where):
+        if self._value.kind != "ref":  # from here on, parts of it and the whole share memory
+            self._value = self._trace.tracer.storage(self._value, where)
+        return self._trace.tracer.index(self._value, indices, where)
+
+    def _indices(self, key):
+        """The key as a list of slices of ints, ints, None and Ellipsis."""
+        indices = []
+        for part in key if isinstance(key, tuple) else (key,):
+            if isinstance(part, slice):
+                part = slice(*map(self._bound, (part.start, part.stop, part.step)))
+            elif part is not None and part is not Ellipsis:
+                part = self._bound(part)
+            indices.append(part)
+        if sum(isinstance(part, (slice, int)) for part in indices) > self.ndim:
             raise _at(self._trace.here(), f"too many indices for a traced {self._describe()}")
+        return indices
+
+    def _bound(self, x):
+        if x is None or (isinstance(x, (int, np.integer)) and not isinstance(x, bool)):
+            return x if x is None else int(x)
+        raise _at(
+            self._trace.here(),
+            f"indexing a traced {self._describe()} by {_describe_key(x)} is not supported",
+            "slices and indices are constants, negative ones count from the end; use pk.where instead of masks",
+        )
 
     def _is_number(self):
         # NumPy's scalars and Python's numbers are no memory: they are rebound, never written.
@@ -345,6 +387,11 @@ class TracedArray:
         if getattr(np, name, None) is not ufunc and name != "clip":
             raise _at(where, f"the ufunc {name} is not NumPy's and cannot be traced", _ELEMENTWISE)
         result = trace.apply(name, inputs, where)
+        if (
+            result._value.weak
+        ):  # a ufunc makes a NumPy scalar of Python numbers, an operator does not
+            strong = trace.tracer.cast(result._value, result.dtype.name, where)
+            result = TracedArray(trace, strong)
         return _into(trace, result, out[0] if out else None, where)
 
     def __array_function__(self, function, types, args, kwargs):

@@ -159,12 +159,17 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
               std::span<driver::Arg> outs, PyObject** out_objects) {
+  // Owned: outputs made here, and arguments that others could drop: captured ones when their name
+  // is bound anew, any of them while Python code runs or the lock is free.
+  std::vector<nb::object> kept;
+  if (entry.source != nullptr || entry.release_lock || !entry.fixed->hidden.empty()) {
+    kept.reserve(args.size() + outs.size());
+    for (size_t i = 0; i < args.size(); ++i) kept.push_back(nb::borrow(objects[i]));
+  }
   if (entry.source != nullptr && !entry.twin_ready && trace::enabled()) prepare_twin(entry);
   const trace::Span call_span(trace::Category::call, entry.span, entry.elements,
                               entry.trace_backend);
   const bool scalars = out_objects[0] == nullptr;
-  // Owned: outputs made here, and arguments that others could drop while the lock is free.
-  std::vector<nb::object> kept;
   const std::span<const driver::OutputSpec> specs = entry.plan->outputs();
   for (size_t i = 0; i < specs.size(); ++i) {
     if (out_objects[i] != nullptr) continue;
@@ -199,8 +204,6 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
                            reinterpret_cast<PyArrayObject*>(given[i])) < 0)
         return nullptr;
   } else {
-    if (entry.release_lock)
-      for (size_t i = 0; i < args.size(); ++i) kept.push_back(nb::borrow(objects[i]));
     const Unlocked unlocked(entry.release_lock);
     entry.plan->launch(args, outs);
   }

@@ -54,6 +54,27 @@ nb::list shape(Tracer& t, Value v, nb::handle where) {
   return sizes;
 }
 
+std::vector<frontend::Index> indices_of(const nb::list& list) {
+  using frontend::Index;
+  const auto bound = [](nb::handle h) {
+    return h.is_none() ? std::nullopt : std::optional(nb::cast<int64_t>(h));
+  };
+  std::vector<Index> indices;
+  for (const nb::handle h : list) {
+    if (h.is_none())
+      indices.push_back({.kind = Index::Kind::newaxis});
+    else if (h.ptr() == Py_Ellipsis)
+      indices.push_back({.kind = Index::Kind::ellipsis});
+    else if (PySlice_Check(h.ptr()))
+      indices.push_back({.start = bound(h.attr("start")),
+                         .stop = bound(h.attr("stop")),
+                         .step = bound(h.attr("step")).value_or(1)});
+    else
+      indices.push_back({.kind = Index::Kind::integer, .integer = nb::cast<int64_t>(h)});
+  }
+  return indices;
+}
+
 }  // namespace
 
 void bind_tracer(nb::module_& m) {
@@ -80,6 +101,16 @@ void bind_tracer(nb::module_& m) {
                        nb::handle where) { t.store(target, v, to_location(where)); })
       .def("store_out", [](Tracer& t, Value target, Value v,
                            nb::handle where) { t.store_out(target, v, to_location(where)); })
+      .def("storage",
+           [](Tracer& t, Value v, nb::handle where) { return t.storage(v, to_location(where)); })
+      .def(
+          "index",
+          [](Tracer& t, Value v, nb::list indices, nb::handle where) {
+            return t.index(v, indices_of(indices), to_location(where));
+          },
+          "Each index: a slice of ints and None, an int, None or Ellipsis.")
+      .def("transpose", [](Tracer& t, Value v, const std::vector<size_t>& axes,
+                           nb::handle where) { return t.transpose(v, axes, to_location(where)); })
       .def("dtype", [](const Tracer& t, Value v) { return numpy_name(t.dtype(v)); })
       .def("ndim", [](const Tracer& t, Value v) { return t.shape(v).size(); })
       .def("shape", &shape)

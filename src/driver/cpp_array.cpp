@@ -1,10 +1,12 @@
 // Views, results and DLPack tensors of the C++ API.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include <picokernel/array.h>
 #include <picokernel/diagnostic.h>
 
+#include "driver/signature.h"
 #include "runtime/buffer.h"
 
 namespace picokernel {
@@ -50,13 +52,52 @@ void check_rank(size_t rank) {
            "at most " + std::to_string(ArrayView::kMaxRank) + " can be passed");
 }
 
-// In bytes, of elements in C order.
+// Throws unless all sizes are 0 or more and the bytes of the elements fit int64. A size of 0 does
+// not excuse the others: strides are computed from them.
+void check_sizes(std::span<const int64_t> shape, DType dtype) {
+  auto bytes = static_cast<int64_t>(size_of(dtype));
+  for (const int64_t size : shape) {
+    if (size < 0)
+      refuse("an array has a dimension of size " + std::to_string(size), "sizes are 0 or more");
+    if (size != 0 && __builtin_mul_overflow(bytes, size, &bytes))
+      refuse("an array of " +
+                 driver::describe({.dtype = dtype,
+                                   .rank = static_cast<uint8_t>(shape.size()),
+                                   .shape = shape.data()}) +
+                 " takes more bytes than an int64 can count",
+             "check the order and the units of the sizes");
+  }
+}
+
+void check_strides(std::span<const int64_t> shape, std::span<const int64_t> strides, DType dtype) {
+  if (strides.size() != shape.size())
+    refuse("an array has " + std::to_string(shape.size()) + " dimensions and " +
+               std::to_string(strides.size()) + " strides",
+           "give a stride in bytes for each dimension, or none");
+  const auto element = static_cast<int64_t>(size_of(dtype));
+  // Strides of dimensions of size 1 say nothing.
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] > 1 && strides[d] % element != 0)
+      refuse("an array of " + std::string(numpy_name(dtype)) + " has a stride of " +
+                 std::to_string(strides[d]) + " bytes, no multiple of the " +
+                 std::to_string(element) + " bytes of an element",
+             "copy it to an array without gaps first");
+}
+
+void check_data(const void* data, std::span<const int64_t> shape) {
+  if (data == nullptr && std::ranges::find(shape, 0) == shape.end())
+    refuse("an array has elements and a null data pointer",
+           "pass memory of its size; only arrays with a dimension of size 0 need none");
+}
+
+// In bytes, of elements in C order. The sizes are checked.
 void c_order(std::span<const int64_t> shape, DType dtype, int64_t* strides) {
   auto stride = static_cast<int64_t>(size_of(dtype));
   for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
 }
 
 std::vector<int64_t> c_order(std::span<const int64_t> shape, DType dtype) {
+  check_sizes(shape, dtype);
   std::vector<int64_t> strides(shape.size());
   c_order(shape, dtype, strides.data());
   return strides;
@@ -68,13 +109,9 @@ ArrayView::ArrayView(void* data, DType dtype, std::span<const int64_t> shape,
                      std::span<const int64_t> strides, bool writeable)
     : data_(data), dtype_(dtype), rank_(static_cast<uint8_t>(shape.size())), writeable_(writeable) {
   check_rank(shape.size());
-  for (const int64_t size : shape)
-    if (size < 0)
-      refuse("an array has a dimension of size " + std::to_string(size), "sizes are 0 or more");
-  if (!strides.empty() && strides.size() != shape.size())
-    refuse("an array has " + std::to_string(shape.size()) + " dimensions and " +
-               std::to_string(strides.size()) + " strides",
-           "give a stride in bytes for each dimension, or none");
+  check_sizes(shape, dtype);
+  if (!strides.empty()) check_strides(shape, strides, dtype);
+  check_data(data, shape);
   std::ranges::copy(shape, shape_.begin());
   if (strides.empty())
     c_order(shape, dtype, strides_.data());
@@ -88,9 +125,17 @@ ArrayView::ArrayView(const DLTensor& t)
       t.device.device_type != kDLROCMHost)
     refuse("a DLPack tensor is on a device of type " + std::to_string(t.device.device_type),
            "copy it to the CPU (type 1) first");
+  if (t.ndim < 0)
+    refuse("a DLPack tensor has " + std::to_string(t.ndim) + " dimensions",
+           "ndim is 0 or more: was the tensor filled in?");
   check_rank(static_cast<size_t>(t.ndim));
-  data_ = static_cast<std::byte*>(t.data) + t.byte_offset;
+  if (t.shape == nullptr && t.ndim != 0)
+    refuse("a DLPack tensor has " + std::to_string(t.ndim) + " dimensions and no shape",
+           "point shape to one size for each dimension");
   const std::span<const int64_t> sizes(t.shape, rank_);
+  check_sizes(sizes, dtype_);
+  check_data(t.data, sizes);
+  if (t.data != nullptr) data_ = static_cast<std::byte*>(t.data) + t.byte_offset;
   std::ranges::copy(sizes, shape_.begin());
   if (t.strides == nullptr)
     c_order(sizes, dtype_, strides_.data());
@@ -108,6 +153,8 @@ Array::Array(DType dtype, std::span<const int64_t> shape)
 
 Array::Array(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides)
     : dtype_(dtype), shape_(shape.begin(), shape.end()), strides_(strides.begin(), strides.end()) {
+  check_sizes(shape, dtype);
+  check_strides(shape, strides, dtype);
   runtime::Buffer buffer = runtime::allocate(static_cast<size_t>(size()) * size_of(dtype));
   data_ = buffer.data;
   owner_ = std::move(buffer.owner);

@@ -1,4 +1,5 @@
 // Kernels of the C++ API on top of the driver.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <limits>
@@ -61,6 +62,10 @@ Arg to_arg(const detail::Argument& a) {
   if (a.scalar)
     return {.kind = Arg::Kind::scalar, .dtype = a.dtype, .weak = a.weak, .bits = a.bits};
   const ArrayView& v = *a.view;
+  // Views made of nothing, or of a range without memory; the others were checked when made.
+  if (v.data() == nullptr && std::ranges::find(v.shape(), 0) == v.shape().end()) [[unlikely]]
+    throw LaunchError(Diagnostic{.message = "an array has elements and a null data pointer",
+                                 .notes = {"hint: was a default-constructed ArrayView passed?"}});
   return {.dtype = v.dtype(),
           .writeable = v.writeable(),
           .rank = static_cast<uint8_t>(v.rank()),

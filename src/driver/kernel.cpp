@@ -138,6 +138,7 @@ struct Kernel::State {
     }
     auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.kernel = &name,
                                                            .prepared = prepared,
+                                                           .traced = &v.traced.graph,
                                                            .note = v.traced.note,
                                                            .backend = &backend,
                                                            .symbols = *symbols,
@@ -151,13 +152,29 @@ struct Kernel::State {
     return *list.back();
   }
 
-  static std::vector<OutputSpec> output_specs(const ir::Module& graph, std::span<const Arg> args,
-                                              std::span<const int64_t> symbols) {
+  // A size of 0 does not excuse the others: strides are computed from them.
+  void check_bytes(const OutputSpec& spec) const {
+    auto bytes = static_cast<int64_t>(size_of(spec.dtype));
+    for (const int64_t size : spec.shape)
+      if (size != 0 && __builtin_mul_overflow(bytes, size, &bytes))
+        throw LaunchError(
+            Diagnostic{.location = definition,
+                       .message = "kernel " + name + ": a result of " +
+                                  describe({.dtype = spec.dtype,
+                                            .rank = static_cast<uint8_t>(spec.shape.size()),
+                                            .shape = spec.shape.data()}) +
+                                  " takes more bytes than an int64 can count",
+                       .notes = {"hint: check the shapes that broadcast"}});
+  }
+
+  std::vector<OutputSpec> output_specs(const ir::Module& graph, std::span<const Arg> args,
+                                       std::span<const int64_t> symbols) const {
     std::vector<OutputSpec> specs;
     for (const ir::TypeId id : graph.results) {
       const ir::Type& type = graph.types[id];
       OutputSpec spec{.dtype = type.dtype};
       for (const SizeId s : type.shape) spec.shape.push_back(graph.sizes.eval(s, symbols));
+      check_bytes(spec);
       std::vector<ArrayLayout> alike;
       for (const Arg& a : args)
         if (a.kind == Arg::Kind::array &&

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "driver/integer_checks.h"
 #include "driver/signature.h"
 #include "ir/cost.h"
 #include "ir/eval.h"
@@ -37,6 +38,7 @@ void copy_strided(std::byte* to, const std::byte* from, std::span<const int64_t>
 CallPlan::CallPlan(Setup setup)
     : kernel_(*setup.kernel),
       prepared_(std::move(setup.prepared)),
+      traced_(*setup.traced),
       note_(std::move(setup.note)),
       backend_(*setup.backend),
       symbols_(std::move(setup.symbols)),
@@ -94,19 +96,21 @@ void CallPlan::find_pairs() {
   const bool source = backend_.level == ir::Level::graph;
   const std::vector<std::pair<size_t, size_t>> hazards =
       source ? passes::hazards(compiled_->emitted) : std::vector<std::pair<size_t, size_t>>{};
-  for (size_t w = 0; w < expected_.size(); ++w) {
+  const auto& late_reads = traced_.checks.late_reads;
+  for (uint32_t w = 0; w < expected_.size(); ++w) {
     if (expected_[w].kind != Arg::Kind::array || !expected_[w].written) continue;
-    for (size_t r = 0; r < expected_.size(); ++r) {
+    for (uint32_t r = 0; r < expected_.size(); ++r) {
       if (r == w || expected_[r].kind != Arg::Kind::array) continue;
-      if (expected_[r].written) {
-        if (r < w) pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w), false});
-      } else if (source) {
-        if (std::ranges::find(hazards, std::pair{r, w}) != hazards.end())
-          pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w), false});
-      } else {
-        pairs_.push_back({static_cast<uint32_t>(r), static_cast<uint32_t>(w),
-                          passes::pointwise(prepared_->graph, prepared_->nests, r, w)});
+      Pair pair{.array = r, .written = w};
+      pair.late = std::ranges::find(late_reads, std::pair{r, w}) != late_reads.end();
+      const bool both_written = expected_[r].written;
+      if (both_written && r > w) continue;  // each such pair once
+      if (!both_written && !pair.late) {
+        const std::pair<size_t, size_t> order{r, w};
+        if (source && std::ranges::find(hazards, order) == hazards.end()) continue;
+        pair.pointwise = !source && passes::pointwise(prepared_->graph, prepared_->nests, r, w);
       }
+      pairs_.push_back(pair);
     }
   }
 }
@@ -240,6 +244,7 @@ bool CallPlan::conflict(const Pair& pair, std::span<const Arg> args,
 std::vector<size_t> CallPlan::inputs_to_copy(std::span<const Arg> args,
                                              std::span<const Arg> outs) const {
   check_ranges(args);
+  check_integers(kernel_, traced_, args, symbols_);
   std::vector<size_t> copies;
   const auto label_of = [&](size_t i) {
     return i < args.size()
@@ -252,6 +257,11 @@ std::vector<size_t> CallPlan::inputs_to_copy(std::span<const Arg> args,
       throw LaunchError("kernel " + kernel_ + ": two of the arrays that it writes share memory (" +
                         label_of(pair.array) + " and " + label_of(pair.written) +
                         ")\n  pass arrays that do not overlap");
+    if (pair.late)
+      throw LaunchError("kernel " + kernel_ + ": " + label_of(pair.array) + " shares memory with " +
+                        label_of(pair.written) +
+                        ", and the kernel reads the one after it has written the other" +
+                        "\n  pass a copy of one of them");
     if (std::ranges::find(copies, pair.array) == copies.end()) copies.push_back(pair.array);
   }
   return copies;
@@ -290,7 +300,7 @@ void CallPlan::run(std::span<const Arg> args, std::span<const Arg> outs) const {
 
 void CallPlan::launch(std::span<const Arg> args, std::span<const Arg> outs) const {
   PK_CHECK(compiled_->executable != nullptr, "a source backend has no executable");
-  bool plain = prepared_->graph.range_checks.empty();
+  bool plain = prepared_->graph.range_checks.empty() && traced_.checks.integers.empty();
   for (const Pair& pair : pairs_) plain = plain && !conflict(pair, args, outs);
   if (plain) {
     run(args, outs);
@@ -321,6 +331,7 @@ void CallPlan::launch(std::span<const Arg> args, std::span<const Arg> outs) cons
   }
   const CallPlan plan(Setup{.kernel = &kernel_,
                             .prepared = prepared_,
+                            .traced = &traced_,
                             .backend = &backend_,
                             .symbols = symbols_,
                             .outputs = outputs_,

@@ -14,6 +14,7 @@ class CallPlan final : public Plan {
   struct Setup {
     const std::string* kernel = nullptr;
     std::shared_ptr<const Prepared> prepared;
+    const ir::Module* traced = nullptr;  // of the trace itself, with its checks; outlives the plan
     std::shared_ptr<const void> note = {};
     const backend::Backend* backend = nullptr;
     std::vector<int64_t> symbols;
@@ -47,8 +48,9 @@ class CallPlan final : public Plan {
   };
   // What two arrays may share: nothing, or every element with itself.
   struct Pair {
-    uint32_t array, written;
-    bool pointwise;  // equal base, strides and dtype do no harm
+    uint32_t array = 0, written = 0;
+    bool pointwise = false;  // equal base, strides and dtype do no harm
+    bool late = false;       // read after the other was written: sharing would change the meaning
   };
   struct Slot {
     uint32_t param, source;
@@ -72,6 +74,7 @@ class CallPlan final : public Plan {
 
   const std::string& kernel_;
   std::shared_ptr<const Prepared> prepared_;
+  const ir::Module& traced_;
   std::shared_ptr<const void> note_;
   const backend::Backend& backend_;
   std::vector<int64_t> symbols_;

@@ -65,8 +65,9 @@ Value Tracer::State::emit(const Ufunc& u, std::span<const Value> operands, Promo
   if (u.loops == Loops::rounding && !is_float(type)) return value_of(converted[0]);
   if (u.loops == Loops::test && !is_float(type))
     return value_of(composites::always(b, *u.opcode == Opcode::isfinite, converted[0]));
-  return value_of(u.opcode ? b.value(*u.opcode, converted) : u.composite(b, converted, type),
-                  common.weak);
+  const ValueId result = u.opcode ? b.value(*u.opcode, converted) : u.composite(b, converted, type);
+  if (common.weak && is_integer(type)) m.checks.integers.push_back({result, type});
+  return value_of(result, common.weak);
 }
 
 // Integers compare by value, whatever their types: NumPy has loops for uint64 with int64, and
@@ -120,14 +121,18 @@ Value Tracer::State::power(const Ufunc& u, std::span<const Value> x, PromotedTyp
       type = DType::i8;
     const ValueId left = convert(x[0], type);
     const ValueId fast = composites::static_power(b, left, type, e);
-    return value_of(fast.valid() ? fast : b.value(Opcode::pow, {left, convert(exponent, type)}),
-                    common.weak);
+    const ValueId result =
+        fast.valid() ? fast : b.value(Opcode::pow, {left, convert(exponent, type)});
+    if (common.weak && is_integer(type)) m.checks.integers.push_back({result, type});
+    return value_of(result, common.weak);
   }
   if (is_integer(type) && exponent_type.weak && !is_literal(exponent))
     require_range(read(exponent), DType::u64);  // not negative
   const ValueId left = convert(x[0], type);
   const ValueId right = convert(exponent, type);
-  return value_of(b.value(Opcode::pow, {left, right}), common.weak);
+  const ValueId result = b.value(Opcode::pow, {left, right});
+  if (common.weak && is_integer(type)) m.checks.integers.push_back({result, type});
+  return value_of(result, common.weak);
 }
 
 // Operands: the array, the lower bound and, if there is one, the upper. Python integers that bound

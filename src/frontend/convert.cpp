@@ -91,10 +91,25 @@ std::vector<PromotedType> Tracer::State::types(std::span<const Value> values) co
   return list;
 }
 
+void Tracer::State::note_reads_of(ir::ValueId ref) {
+  const auto position = [&](ir::ValueId param) {
+    return static_cast<uint32_t>(std::ranges::find(m.params(), param) - m.params().begin());
+  };
+  const uint32_t read = position(root(ref));
+  if (read == m.params().size()) return;  // a scratch
+  for (const ir::ValueId param : written) {
+    const std::pair<uint32_t, uint32_t> late{read, position(param)};
+    if (late.first == late.second) continue;
+    if (std::ranges::find(m.checks.late_reads, late) == m.checks.late_reads.end())
+      m.checks.late_reads.push_back(late);
+  }
+}
+
 // Two reads with no store to their storage between them are one.
 ir::ValueId Tracer::State::read(const Value& v) {
   PK_CHECK(v.kind != Value::Kind::literal);
   if (v.kind == Value::Kind::value) return v.id;
+  note_reads_of(v.id);
   const auto [it, added] = versions.try_emplace(v.id);
   if (added) it->second = b.read(v.id);
   return it->second;
@@ -114,14 +129,17 @@ ir::ValueId Tracer::State::convert(const Value& v, DType to, Fit fit) {
   return b.constant(ir::cast(as_scalar(v.literal), to));
 }
 
-// Only arguments are checked. An integer computed from arguments wraps, which is right wherever
-// NumPy has a result.
+// An argument by itself is checked against the type; a computed integer is computed again at each
+// call.
 void Tracer::State::require_range(ir::ValueId v, DType to) {
   const ir::Type& type = m.type(v);
   if (!type.is_scalar() || !is_integer(type.dtype) || type.dtype == to) return;
   const auto params = m.params();
   const auto param = std::ranges::find(params, v);
-  if (param == params.end()) return;
+  if (param == params.end()) {
+    m.checks.integers.push_back({v, to});
+    return;
+  }
   const ir::RangeCheck check{static_cast<uint32_t>(param - params.begin()), to};
   if (std::ranges::find(m.range_checks, check) == m.range_checks.end())
     m.range_checks.push_back(check);

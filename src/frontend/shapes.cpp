@@ -18,18 +18,60 @@ std::string Tracer::State::spell_shape(const Value& v) const {
   return "(" + text + (sizes.size() == 1 ? ",)" : ")");
 }
 
-// The two sizes become one symbol everywhere: equal symbols in the parameters' types are what a
-// call is checked against. False if this call's sizes differ.
+uint32_t Tracer::State::last_symbol(SizeId size) const {
+  const SizeNode& node = m.sizes[size];
+  if (node.kind == SizeKind::symbol) return static_cast<uint32_t>(node.constant);
+  uint32_t last = 0;
+  for (const auto& [term, coefficient] : node.terms)
+    if (!m.sizes.as_constant(term)) last = std::max(last, last_symbol(term));
+  return last;
+}
+
+// The two sizes become one everywhere: a symbol of one of them gives way to the expression that
+// makes them equal, and the parameters' types are what a call is checked against. False if this
+// call's sizes differ.
 bool Tracer::State::unify(SizeId x, SizeId y) {
   if (m.sizes.eval(x, symbol_sizes) != m.sizes.eval(y, symbol_sizes)) return false;
-  const SizeNode& a = m.sizes[x];
-  const SizeNode& b = m.sizes[y];
-  PK_CHECK(a.kind == SizeKind::symbol && b.kind == SizeKind::symbol,
-           "sizes of arrays are symbols or 1");
-  const auto kept = static_cast<uint32_t>(std::min(a.constant, b.constant));
-  const auto gone = static_cast<uint32_t>(std::max(a.constant, b.constant));
+  const SizeId difference = m.sizes.sub(x, y);
+  // Every symbol is the size of some parameter's dimension. The latest one goes, so the others stay
+  // so.
+  std::optional<uint32_t> gone;
+  int64_t sign = 1;
+  const SizeNode node = m.sizes[difference];
+  const auto consider = [&](SizeId term, int64_t coefficient) {
+    const SizeNode& t = m.sizes[term];
+    if (t.kind != SizeKind::symbol || (coefficient != 1 && coefficient != -1)) return;
+    const auto number = static_cast<uint32_t>(t.constant);
+    if (gone && number < *gone) return;
+    gone = number;
+    sign = coefficient;
+  };
+  if (node.kind == SizeKind::sum)
+    for (const auto& [term, coefficient] : node.terms) consider(term, coefficient);
+  else
+    consider(difference, 1);
+  SizeId value = {};
+  if (gone) {  // difference = sign * gone + rest = 0
+    const SizeId symbol = m.sizes.symbol(*gone);
+    const SizeId rest = m.sizes.sub(difference, m.sizes.mul(m.sizes.constant(sign), symbol));
+    value = m.sizes.mul(m.sizes.constant(-sign), rest);
+  } else {
+    const SizeNode a = m.sizes[x], b = m.sizes[y];
+    const bool alike =
+        a.kind == SizeKind::floordiv && b.kind == SizeKind::floordiv && a.terms[1] == b.terms[1];
+    if (alike && m.sizes.eval(a.terms[0].first, symbol_sizes) ==
+                     m.sizes.eval(b.terms[0].first, symbol_sizes))
+      return unify(a.terms[0].first, b.terms[0].first);  // equal quotients of equal sizes
+    // No expression says it: the trace is for this very size.
+    gone = last_symbol(difference);
+    value = m.sizes.constant(symbol_sizes[*gone]);
+  }
+  const SizeTable old = m.sizes;
   m = ir::substitute_sizes(
-      m, [&](SizeTable& sizes, uint32_t s) { return sizes.symbol(s == gone ? kept : s); },
+      m,
+      [&](SizeTable& sizes, uint32_t s) {
+        return s == *gone ? sizes.import(old, value, {}) : sizes.symbol(s);
+      },
       m.symbol_names);
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "frontend/promotion.h"
@@ -28,6 +29,7 @@ struct Tracer::State {
       versions;   // ref -> its storage's current version, where already read
   Location here;  // of the ops being built
   bool stored = false;
+  std::set<ir::ValueId> written;  // arguments, so far
 
   void at(const Location& where);
   [[noreturn]] void compile_error(std::string message, std::vector<std::string> notes) const;
@@ -39,7 +41,9 @@ struct Tracer::State {
   ir::ValueId read(const Value& v);  // not of literals
   ir::ValueId convert(const Value& v, DType to, Fit fit = Fit::checked);
   void require_range(ir::ValueId v, DType to);
+  void note_reads_of(ir::ValueId ref);  // after writes to other arguments
   ir::ValueId root(ir::ValueId ref) const;
+  ir::ValueId storage_of(const Value& v);  // index.cpp
 
   // shapes.cpp: sizes that must be equal become one symbol, in all types so far; SizeIds from
   // before are void then.
@@ -49,6 +53,7 @@ struct Tracer::State {
   /// The value broadcasts to the target and the target stays as it is. False: it does not.
   bool broadcast_to(const Value& v, const Value& target);
   void renumber_symbols();
+  void simplify_guards();  // index.cpp
 
   // apply.cpp
   Value apply(const Ufunc& ufunc, std::span<const Value> operands);
@@ -62,6 +67,7 @@ struct Tracer::State {
 
  private:
   bool unify(SizeId a, SizeId b);
+  uint32_t last_symbol(SizeId size) const;  // of an expression that has one
   std::optional<bool> join(SizeId a, SizeId b);
 };
 

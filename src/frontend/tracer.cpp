@@ -90,6 +90,7 @@ void Tracer::State::store(const Value& target, const Value& v, const char* what)
   const ir::ValueId storage = root(target.id);
   std::erase_if(versions, [&](const auto& known) { return root(known.first) == storage; });
   stored = true;
+  if (m.def(storage) == nullptr) written.insert(storage);
 }
 
 Tracer::Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition)
@@ -201,6 +202,7 @@ ir::Module Tracer::finish(std::span<const Value> returned, const Location& where
     results.push_back(v.kind == Value::Kind::literal ? s.convert(v, s.type(v).dtype) : s.read(v));
   s.b.return_values(std::move(results));
   s.renumber_symbols();
+  s.simplify_guards();
   ir::verify_or_throw(s.m, "tracing");
   return std::move(s.m);
 }

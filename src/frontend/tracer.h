@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,15 @@ struct Value {
   Literal literal = false;  // literal
 };
 
+// One entry of an index such as a[1:-1, None, 0, ...]. Bounds are constants of the trace.
+struct Index {
+  enum class Kind : uint8_t { slice, integer, newaxis, ellipsis };
+  Kind kind = Kind::slice;
+  std::optional<int64_t> start = {}, stop = {};  // slice; negative ones count from the end
+  int64_t step = 1;
+  int64_t integer = 0;
+};
+
 class Tracer {
  public:
   Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition);
@@ -66,6 +76,14 @@ class Tracer {
   /// A ufunc's out=: the value must cast to the target's dtype by "same_kind". It broadcasts to the
   /// target, which is never broadcast.
   void store_out(Value target, Value v, const Location& where);
+
+  /// A ref to an array's own memory: an argument's or a view's as it is; a computed array gets one.
+  Value storage(Value v, const Location& where);
+  /// NumPy's basic indexing: a ref that shows part of the array's storage. Throws CompileError (too
+  /// many indices, step 0) or LaunchError (an integer out of bounds).
+  Value index(Value v, std::span<const Index> indices, const Location& where);
+  /// The array with its dimensions in another order: `axes` names each once.
+  Value transpose(Value v, std::span<const size_t> axes, const Location& where);
 
   DType dtype(Value v) const;                // weak ones: int64 or float64
   std::vector<SizeId> shape(Value v) const;  // valid until the next apply or store

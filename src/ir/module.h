@@ -85,6 +85,21 @@ struct RangeCheck {
   friend bool operator==(const RangeCheck&, const RangeCheck&) = default;
 };
 
+// What a front end asks of each call beside the graph itself. Belongs to the module as traced:
+// passes drop it, the text does not show it.
+struct CallChecks {
+  // Scalars computed from Python integers, which have no bounds: they must fit their dtype on the
+  // way and this one here.
+  struct Integer {
+    ValueId value = {};
+    DType dtype = DType::i64;
+  };
+  std::vector<Integer> integers;
+  // (read, written): positions of parameters of which the first is read after the second was
+  // written, so that one array for both would mean something else than two.
+  std::vector<std::pair<uint32_t, uint32_t>> late_reads;
+};
+
 // Sizes and types are tables of the module, so values of two modules never mix. The body is block
 // 0; its parameters are the function's.
 class Module {
@@ -97,6 +112,7 @@ class Module {
   std::vector<TypeId> results;            // graph level: types of what it returns
   std::vector<Guard> guards;
   std::vector<RangeCheck> range_checks;
+  CallChecks checks;
   IndexVector<OpId, Op> ops;
   IndexVector<ValueId, Value> values;
   IndexVector<BlockId, Block> blocks;

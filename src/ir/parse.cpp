@@ -161,9 +161,30 @@ class Parser {
         return left;
     }
   }
+  // Counts what nests and is parsed by recursion: the limit keeps the stack from overflowing.
+  class Nesting {
+   public:
+    Nesting(const Lexer& lexer, const Token& at, int& depth) : depth_(depth) {
+      if (depth_ >= kMaxDepth)
+        lexer.fail(at, "nested too deeply: the limit is " + std::to_string(kMaxDepth));
+      ++depth_;
+    }
+    ~Nesting() { --depth_; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+
+   private:
+    static constexpr int kMaxDepth = 200;
+    int& depth_;
+  };
+
   SizeId size_atom() {
     SizeTable& sizes = m().sizes;
     const Token t = lexer_.next();
+    std::optional<Nesting> nesting;
+    if (t.text == "-" || t.text == "(" || t.text == "min" || t.text == "max" ||
+        t.text == "floordiv")
+      nesting.emplace(lexer_, t, size_depth_);
     if (t.text == "-") {
       const SizeId zero = sizes.constant(0);
       return sizes.sub(zero, size_atom());
@@ -297,6 +318,7 @@ class Parser {
   // Ops
 
   void region(BlockId block) {
+    const Nesting nesting(lexer_, lexer_.peek(), region_depth_);
     const BlockId outer = builder_->insertion_block();
     builder_->set_insertion_block(block);
     lexer_.expect("{");
@@ -470,6 +492,7 @@ class Parser {
   Lexer lexer_;
   std::string file_;
   bool locate_;
+  int region_depth_ = 0, size_depth_ = 0;
   FunctionState* state_ = nullptr;
   Builder* builder_ = nullptr;
 };

@@ -121,6 +121,70 @@ TEST(CppErrors, Views) {
   failure<pk::LaunchError>([&] { columns.span<float>(); });
 }
 
+TEST(CppErrors, ViewsOfNoMemory) {
+  float* const none = nullptr;
+  EXPECT_NE(failure<pk::LaunchError>([&] { pk::ArrayView(none, {2}); }).message.find("null"),
+            std::string::npos);
+  failure<pk::LaunchError>([&] { pk::ArrayView(none, std::vector<int64_t>{}); });
+  EXPECT_EQ(pk::ArrayView(none, {2, 0}).rank(), 2u);
+  const auto negate = pk::kernel([](pk::Expr a) { return -a; });
+  failure<pk::LaunchError>([&] { negate(pk::ArrayView()); });
+  int64_t shape[] = {1};
+  const pk::DLTensor tensor{nullptr, {1, 0}, 1, {2, 32, 1}, shape, nullptr, 8};
+  failure<pk::LaunchError>([&] { negate(tensor); });
+  shape[0] = 0;
+  EXPECT_EQ(negate(tensor).size(), 0);
+}
+
+TEST(CppErrors, MalformedDLPackTensors) {
+  float x = 1;
+  int64_t shape[] = {-1};
+  const pk::DLTensor no_rank{&x, {1, 0}, -1, {2, 32, 1}, shape, nullptr, 0};
+  EXPECT_EQ(failure<pk::LaunchError>([&] { pk::ArrayView{no_rank}; }).message,
+            "a DLPack tensor has -1 dimensions");
+  const pk::DLTensor negative{&x, {1, 0}, 1, {2, 32, 1}, shape, nullptr, 0};
+  failure<pk::LaunchError>([&] { pk::ArrayView{negative}; });
+  const pk::DLTensor no_shape{&x, {1, 0}, 1, {2, 32, 1}, nullptr, nullptr, 0};
+  failure<pk::LaunchError>([&] { pk::ArrayView{no_shape}; });
+}
+
+TEST(CppErrors, StridesBetweenElements) {
+  const float x[4] = {1, 2, 3, 4};
+  const pk::Diagnostic d = failure<pk::LaunchError>([&] { pk::ArrayView(x, {2}, {6}); });
+  EXPECT_EQ(
+      d.message,
+      "an array of float32 has a stride of 6 bytes, no multiple of the 4 bytes of an element");
+  EXPECT_EQ(d.notes.at(0), "hint: copy it to an array without gaps first");
+  failure<pk::LaunchError>([&] { pk::ArrayView(x + 3, {2}, {-6}); });
+  EXPECT_EQ(pk::ArrayView(x, {1}, {6}).rank(), 1u);  // a stride that is never taken
+}
+
+TEST(CppErrors, ArraysTooLargeToCount) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  EXPECT_EQ(failure<pk::LaunchError>([&] { pk::Array(pk::DType::f32, {kHuge, kHuge}); }).message,
+            "an array of float32 (1099511627776, 1099511627776) takes more bytes than an int64 can "
+            "count");
+  failure<pk::LaunchError>([&] { pk::Array(pk::DType::f32, {0, kHuge, kHuge}); });
+  failure<pk::LaunchError>([&] { pk::Array(pk::DType::f64, {int64_t{1} << 60}); });
+  failure<pk::LaunchError>([&] { pk::Array(pk::DType::f32, {2, -1}); });
+  const std::vector<int64_t> shape{-2}, strides{4};
+  failure<pk::LaunchError>([&] { pk::Array(pk::DType::f32, shape, strides); });
+  const float x = 1;
+  failure<pk::LaunchError>([&] { pk::ArrayView(&x, {kHuge, kHuge}); });
+}
+
+TEST(CppErrors, ResultsTooLargeToCount) {
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  const float x = 1;
+  const auto add = pk::kernel([](pk::Expr a, pk::Expr b) { return a + b; }, {.name = "add"});
+  const pk::Diagnostic d = failure<pk::LaunchError>(
+      [&] { add(pk::ArrayView(&x, {kHuge}, {0}), pk::ArrayView(&x, {kHuge, 1}, {0, 0})); });
+  EXPECT_EQ(d.message,
+            "kernel add: a result of float32 (1099511627776, 1099511627776) takes more bytes than "
+            "an int64 can count");
+  EXPECT_EQ(add(kThree, kThree).size(), 3);  // usable afterwards
+}
+
 TEST(CppErrors, SizesOutOfRange) {
   const auto size = pk::kernel([](pk::Expr a) { return a * a.size(1); });
   failure<pk::CompileError>([&] { size(kThree); });

@@ -222,3 +222,37 @@ def test_kernels_of_closures_are_collected():
     del kernel
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("backend", ["numpy", None])
+def test_a_captured_global_bound_anew_by_another_thread(backend, monkeypatch):
+    import sys
+    import threading
+
+    monkeypatch.setitem(globals(), "rebound", np.zeros(50_000, np.float32))
+    x = np.ones(50_000, np.float32)
+
+    @pk.kernel(backend=backend)
+    def kernel(x):
+        return x + rebound  # noqa: F821
+
+    torn = []
+
+    def rebind_and_call():
+        for value in range(100):
+            globals()["rebound"] = np.full(50_000, value, np.float32)
+            result = kernel(x)
+            if result.min() != result.max():  # not of one array that lived throughout
+                torn.append(value)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=rebind_and_call) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert torn == []

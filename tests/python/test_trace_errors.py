@@ -6,7 +6,6 @@ import traceback
 import numpy as np
 import picokernel as pk
 import pytest
-from oracle import check
 
 X = np.arange(6, dtype=np.float32)
 TABLE = [1, 2, 3]
@@ -80,8 +79,7 @@ def test_plain_traceback_shows_no_inside_of_picokernel():
         (lambda x: np.add(x, x, where=x > 0), "with where=", "pk.where"),  # here
         (lambda x: np.add(x, x, dtype="f8"), "with dtype=", ".astype"),  # here
         (lambda x: np.arctan2(x, x), "`arctan2` cannot be traced", "these can"),  # here
-        (lambda x: x[1:-1], "indexing a traced array (float32, 1-d) by 1:-1", "[...]"),  # here
-        (lambda x: x[0], "by 0", "[...]"),  # here
+        (lambda x: x["a"], "indexing a traced array (float32, 1-d) by 'a'", "constants"),  # here
         (lambda x: x[x > 0], "by an array of bool", "pk.where"),  # here
         (lambda x: x[:, :], "too many indices", ""),  # here
         (lambda x: x * [1, 2], "a list meets a traced array", "np.asarray"),  # here
@@ -101,12 +99,6 @@ def test_messages(function, message, hint):
     error = error_of(function)
     assert message in error.msg, error.msg
     assert hint in error.msg, error.msg
-
-
-def test_transposes_of_matrices():
-    error = error_of(lambda x: x.T + 1, np.ones((2, 3), np.float32))  # here
-    assert "transpose" in error.msg
-    check(pk.kernel(lambda x: x.T + 1), X)
 
 
 def test_unknown_attributes_are_attribute_errors():

@@ -73,7 +73,7 @@ void optimise(const std::string& path, const std::vector<std::string>& names) {
 void emit(const std::string& path, const std::string& target, bool after_each) {
   const backend::Backend& backend = backend_named(target);
   for (ir::Module& m : load(path)) {
-    std::vector<Diagnostic> refused = backend.check(m);
+    std::vector<Diagnostic> refused = picoc::refusals(backend, m);
     if (!refused.empty()) throw CompileError(std::move(refused));
     const driver::Observer show = [](void*, std::string_view pass, const ir::Module& module) {
       std::cout << "// after " << pass << "\n" << ir::print(module) << "\n";
@@ -122,6 +122,20 @@ int main(int argc, char** argv) {
   test->add_option("paths", paths, ".pk files or folders of them")->required();
   test->add_flag("--bless", bless, "rewrite expectations that differ");
   test->callback([&] { status = picoc::run_tests(paths, bless); });
+
+  // CLI11 would ask for a subcommand and not say what is wrong with this one.
+  if (argc > 1 && argv[1][0] != '-') {
+    std::string known;
+    bool found = false;
+    for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+      known += " " + command->get_name();
+      found = found || command->get_name() == argv[1];
+    }
+    if (!found) {
+      std::cerr << "unknown command " << argv[1] << "\n  commands:" << known << "\n";
+      return 1;
+    }
+  }
 
   try {
     app.parse(argc, argv);

@@ -32,6 +32,7 @@ class ValueReader {
   bool accept(std::string_view t) { return lexer_.accept(t); }
   void expect(std::string_view t) { lexer_.expect(t); }
   bool at_end() const { return lexer_.at_end(); }
+  bool at(std::string_view t) const { return lexer_.peek().text == t; }
 
   RefArray value(DType dtype) {
     RefArray a{.dtype = dtype, .shape = {}, .elements = {}};
@@ -232,11 +233,19 @@ Call read_call(ValueReader& reader, const std::vector<ir::Module>& modules) {
   const auto found = std::ranges::find(modules, name, &ir::Module::name);
   if (found == modules.end()) throw Error("no function @" + name);
   Call call{.module = &*found, .arguments = {}};
+  const size_t count = found->params().size();
+  const auto wrong_count = [&] {
+    return Error("@" + name + " takes " + std::to_string(count) +
+                 (count == 1 ? " argument" : " arguments") + ", the call gives " +
+                 (call.arguments.size() < count ? std::to_string(call.arguments.size()) : "more"));
+  };
   reader.expect("(");
   for (const ir::ValueId p : found->params()) {
+    if (reader.at(")")) throw wrong_count();
     if (!call.arguments.empty()) reader.expect(",");
     call.arguments.push_back(reader.value(found->type(p).dtype));
   }
+  if (reader.at(",") || (count == 0 && !reader.at(")"))) throw wrong_count();
   reader.expect(")");
   return call;
 }
@@ -248,6 +257,18 @@ std::string print(const std::vector<RefArray>& arrays) {
 }
 
 }  // namespace
+
+std::vector<Diagnostic> refusals(const backend::Backend& backend, const ir::Module& m) {
+  if (backend.level != ir::Level::graph || m.level != ir::Level::kernel) return backend.check(m);
+  Diagnostic d{.message = std::string(backend.name) + " takes graphs, this is a kernel"};
+  const auto& ops = m.blocks[ir::Module::body()].ops;
+  if (!ops.empty()) d.location = m.location(m.ops[ops[0]]);
+  std::string targets;
+  for (const backend::Backend* b : driver::all_backends())
+    if (b->level == ir::Level::kernel) targets += " " + std::string(b->name);
+  d.notes.push_back("targets of kernels:" + targets);
+  return {std::move(d)};
+}
 
 std::string run_call(const std::vector<ir::Module>& modules, const std::string& text,
                      const backend::Backend& backend) {

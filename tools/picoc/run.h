@@ -9,6 +9,11 @@
 
 namespace picoc {
 
+/// Why the backend cannot take the module: a kernel where it takes graphs, or what its check finds.
+/// Empty if it can.
+std::vector<picokernel::Diagnostic> refusals(const picokernel::backend::Backend& backend,
+                                             const picokernel::ir::Module& m);
+
 /// `@f(1, [2.5, 3])` on a backend that the core can open: the results as text, "3" or "[1.5, 2],
 /// 7".
 std::string run_call(const std::vector<picokernel::ir::Module>& modules, const std::string& call,

@@ -1,11 +1,13 @@
 // Text tests: IR in, exact text out.
 //
 // A .pk file holds cases separated by a line `// ----`. A case begins with `// test: KIND`:
-//   pass NAME...   runs the passes; the case ends with `// expect:` and the exact result, each line
-//   behind `// ` emit TARGET    the same with what the target prints check          every `//
-//   error: TEXT` stands on the line where that error is reported; no other errors round-trip
-//   print(parse(x)) == x run            lines `// run: @f(1, 2) == 3`, on the interpreter and on
-//   every live backend
+//   pass NAME...: runs the passes; the case ends with `// expect:` and the exact result, each line
+//   behind `// `.
+//   emit TARGET: the same with what the target prints.
+//   check [TARGET]: every `// error: TEXT` stands on the line where that error is reported, by the
+//   parser, the verifier or the target; there are no other errors.
+//   round-trip: print(parse(x)) == x.
+//   run: lines `// run: @f(1, 2) == 3`, on the interpreter and on every live backend.
 #pragma once
 
 #include <string>

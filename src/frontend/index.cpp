@@ -1,0 +1,208 @@
+// Indexing: slices, integers and new axes become an index map. Which side of a bound a slice falls
+// on is decided by this call's sizes, and becomes a guard of the trace.
+#include <algorithm>
+#include <map>
+
+#include "frontend/state.h"
+#include "support/check.h"
+
+namespace picokernel::frontend {
+namespace {
+
+using ir::Relation;
+
+// Bounds of one slice as expressions, the way Python clips them.
+class Slicer {
+ public:
+  Slicer(ir::Module& m, std::span<const int64_t> sizes, SizeId n) : m_(m), sizes_(sizes), n_(n) {}
+
+  ir::DimMap run(const Index& index, int32_t source) {
+    const int64_t step = index.step;
+    const SizeId zero = constant(0), one = constant(1), last = m_.sizes.sub(n_, one);
+    const SizeId start = index.start ? clip(*index.start, step) : step > 0 ? zero : last;
+    const SizeId stop = index.stop ? clip(*index.stop, step) : step > 0 ? n_ : constant(-1);
+    const SizeId span = step > 0 ? m_.sizes.sub(stop, start) : m_.sizes.sub(start, stop);
+    SizeId extent = zero;
+    if (at_least(span, one)) {
+      const SizeId width = constant(step > 0 ? step : -step);
+      extent = m_.sizes.floordiv(m_.sizes.sub(m_.sizes.add(span, width), one), width);
+      // Whether an extent is 1 decides how it broadcasts.
+      if (is_one(extent)) extent = one;
+    }
+    return {.source = source, .start = start, .step = step, .extent = extent};
+  }
+
+  // The element at `index`, which may count from the end; nothing if it lies outside.
+  std::optional<SizeId> pick(int64_t index) {
+    const SizeId at = index < 0 ? m_.sizes.add(n_, constant(index)) : constant(index);
+    const bool inside = index < 0 ? at_least(at, constant(0)) : at_least(n_, constant(index + 1));
+    return inside ? std::optional(at) : std::nullopt;
+  }
+
+ private:
+  SizeId constant(int64_t v) { return m_.sizes.constant(v); }
+  int64_t value(SizeId s) const { return m_.sizes.eval(s, sizes_); }
+
+  void guard(SizeId left, Relation relation, SizeId right) {
+    if (m_.sizes.as_constant(left) && m_.sizes.as_constant(right)) return;
+    for (const ir::Guard& g : m_.guards)
+      if (g.left == left && g.relation == relation && g.right == right) return;
+    m_.guards.push_back({left, relation, right});
+  }
+  bool at_least(SizeId a, SizeId b) {
+    const bool holds = value(a) >= value(b);
+    if (holds)
+      guard(a, Relation::ge, b);
+    else
+      guard(m_.sizes.sub(b, constant(1)), Relation::ge, a);
+    return holds;
+  }
+  bool is_one(SizeId s) {
+    const bool one = value(s) == 1;
+    guard(s, one ? Relation::eq : Relation::ne, constant(1));
+    return one;
+  }
+
+  // A bound of a slice: negative ones count from the end; those outside stop at the nearest end.
+  SizeId clip(int64_t bound, int64_t step) {
+    const SizeId low = constant(step > 0 ? 0 : -1),
+                 high = step > 0 ? n_ : m_.sizes.sub(n_, constant(1));
+    const SizeId at = bound < 0 ? m_.sizes.add(n_, constant(bound)) : constant(bound);
+    if (bound < 0) return at_least(at, low) ? at : low;
+    return at_least(high, at) ? at : high;
+  }
+
+  ir::Module& m_;
+  std::span<const int64_t> sizes_;
+  SizeId n_;
+};
+
+}  // namespace
+
+// Guards on one symbol in the form `n >= k`, only the strongest of each; every fact once.
+void Tracer::State::simplify_guards() {
+  std::map<SizeId, int64_t> at_least;
+  std::vector<ir::Guard> kept;
+  const SizeId zero = m.sizes.constant(0);
+  for (const ir::Guard& g : m.guards) {
+    const SizeId difference = m.sizes.sub(g.left, g.right);
+    if (m.sizes.as_constant(difference)) continue;  // decided when two sizes became one
+    const SizeNode node = m.sizes[difference];
+    const bool plain =
+        node.kind == SizeKind::symbol ||
+        (node.kind == SizeKind::sum && node.terms.size() == 1 && node.terms[0].second == 1);
+    const SizeId term = node.kind == SizeKind::sum && plain ? node.terms[0].first : difference;
+    const int64_t offset = node.kind == SizeKind::sum && plain ? node.constant : 0;
+    if (plain && g.relation == Relation::ge) {
+      const auto [known, added] = at_least.try_emplace(term, -offset);
+      if (!added) known->second = std::max(known->second, -offset);
+      continue;
+    }
+    const ir::Guard same = plain ? ir::Guard{term, g.relation, m.sizes.constant(-offset)}
+                                 : ir::Guard{difference, g.relation, zero};
+    const auto equal = [&](const ir::Guard& other) {
+      return other.left == same.left && other.relation == same.relation &&
+             other.right == same.right;
+    };
+    if (std::ranges::none_of(kept, equal)) kept.push_back(same);
+  }
+  m.guards.clear();
+  for (const auto& [term, bound] : at_least)
+    m.guards.push_back({term, Relation::ge, m.sizes.constant(bound)});
+  // What a bound says already.
+  for (const ir::Guard& g : kept) {
+    const auto bound = at_least.find(g.left);
+    const auto value = m.sizes.as_constant(g.right);
+    if (g.relation == Relation::ne && bound != at_least.end() && value && *value < bound->second)
+      continue;
+    m.guards.push_back(g);
+  }
+}
+
+ir::ValueId Tracer::State::storage_of(const Value& v) {
+  if (v.kind == Value::Kind::ref) return v.id;
+  // A computed array has no storage until somebody looks at a part of it.
+  const ir::ValueId value = read(v), scratch = b.scratch(m.type(value).dtype, m.type(value).shape);
+  b.write(scratch, value);
+  return scratch;
+}
+
+Value Tracer::storage(Value v, const Location& where) {
+  state_->at(where);
+  return {.kind = Value::Kind::ref, .id = state_->storage_of(v)};
+}
+
+Value Tracer::index(Value v, std::span<const Index> indices, const Location& where) {
+  State& s = *state_;
+  s.at(where);
+  const size_t rank = s.shape(v).size();
+  size_t used = 0;
+  for (const Index& i : indices)
+    used += i.kind == Index::Kind::slice || i.kind == Index::Kind::integer;
+  if (used > rank)
+    s.compile_error("too many indices: " + std::to_string(used) + " for an array of " +
+                        std::to_string(rank) + " dimensions",
+                    {"hint: index at most once per dimension"});
+  std::vector<Index> full;  // the ellipsis spelled out
+  bool ellipsis = false;
+  for (const Index& i : indices) {
+    if (i.kind != Index::Kind::ellipsis) {
+      full.push_back(i);
+      continue;
+    }
+    if (ellipsis)
+      s.compile_error("an index has more than one ellipsis",
+                      {"hint: one ... stands for all that is not named"});
+    ellipsis = true;
+    full.insert(full.end(), rank - used, Index{});
+  }
+  if (!ellipsis) full.insert(full.end(), rank - used, Index{});
+
+  const ir::ValueId storage = s.storage_of(v);
+  ir::IndexMap map;
+  int32_t source = 0;
+  for (const Index& i : full) {
+    if (i.kind == Index::Kind::newaxis) {
+      map.dims.push_back({.source = ir::DimMap::kNewAxis,
+                          .start = {},
+                          .step = 1,
+                          .extent = s.m.sizes.constant(1)});
+      continue;
+    }
+    const SizeId n = s.m.type(storage).shape[static_cast<size_t>(source)];
+    Slicer slicer(s.m, s.symbol_sizes, n);
+    if (i.kind == Index::Kind::integer) {
+      const std::optional<SizeId> at = slicer.pick(i.integer);
+      if (!at)
+        s.launch_error("index " + std::to_string(i.integer) + " is out of bounds for dimension " +
+                           std::to_string(source) + " of size " +
+                           std::to_string(s.m.sizes.eval(n, s.symbol_sizes)),
+                       "hint: indices go from -n to n - 1");
+      map.picks.push_back({.source = source, .index = *at});
+    } else if (i.step == 0) {
+      s.compile_error("the step of a slice is 0",
+                      {"hint: steps are positive, or negative to go backwards"});
+    } else {
+      map.dims.push_back(slicer.run(i, source));
+    }
+    ++source;
+  }
+  return {.kind = Value::Kind::ref, .id = s.b.view(storage, std::move(map))};
+}
+
+Value Tracer::transpose(Value v, std::span<const size_t> axes, const Location& where) {
+  State& s = *state_;
+  s.at(where);
+  const ir::ValueId storage = s.storage_of(v);
+  const std::vector<SizeId> shape = s.m.type(storage).shape;
+  PK_CHECK(axes.size() == shape.size());
+  ir::IndexMap map;
+  for (const size_t axis : axes)
+    map.dims.push_back({.source = static_cast<int32_t>(axis),
+                        .start = s.m.sizes.constant(0),
+                        .step = 1,
+                        .extent = shape[axis]});
+  return {.kind = Value::Kind::ref, .id = s.b.view(storage, std::move(map))};
+}
+
+}  // namespace picokernel::frontend
