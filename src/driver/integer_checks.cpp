@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 
 namespace picokernel::driver {
@@ -53,8 +54,13 @@ class Exact {
         where);
   }
 
-  // Nothing: not made of integers alone.
+  // Nothing: not made of integers alone. Each value once: they may share what they are made of.
   std::optional<Wide> value(ValueId v) const {
+    if (const auto known = values_.find(v); known != values_.end()) return known->second;
+    return values_[v] = evaluate(v);
+  }
+
+  std::optional<Wide> evaluate(ValueId v) const {
     if (!is_integer(m_.type(v).dtype) || !m_.type(v).is_scalar()) return std::nullopt;
     const auto param = std::ranges::find(m_.params(), v);
     if (param != m_.params().end()) {
@@ -120,6 +126,7 @@ class Exact {
   const ir::Module& m_;
   std::span<const Arg> args_;
   std::span<const int64_t> symbols_;
+  mutable std::map<ValueId, std::optional<Wide>> values_;
 };
 
 }  // namespace

@@ -34,6 +34,15 @@ def test_what_fits_is_exact(backend):
     check(pk.kernel(lambda a: a + a.shape[0]), np.zeros(100, "i1"), backend=backend)
 
 
+def test_integers_that_share_what_they_are_made_of():
+    def chain(a, n):
+        for _ in range(60):
+            n = n + n - n
+        return a * n
+
+    check(pk.kernel(chain), np.ones(3), 5)
+
+
 @pytest.mark.parametrize(
     "name", ["multiply", "add", "abs", "negative", "remainder", "floor_divide"]
 )
