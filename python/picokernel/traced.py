@@ -119,7 +119,7 @@ class Trace:
         # No memory of the caller: the name's array takes a new value, its dtype and shape stay.
         old = target._value
         if same_kind and not value.weak:
-            source, kept = np.dtype(self.tracer.dtype(value)), target.dtype
+            source, kept = _numpy_dtype(self.tracer.dtype(value)), target.dtype
             if not np.can_cast(source, kept, "same_kind"):
                 raise _at(
                     where,
@@ -190,6 +190,14 @@ def _at(where, message, *notes):
 _ESCAPED = "arrays of a trace live as long as the trace: return them instead of keeping them"
 
 
+def _numpy_dtype(name):
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
 def supported_dtype(dtype, where):
     """The dtype's name, if kernels can compute with it."""
     dtype = np.dtype(dtype)
@@ -241,7 +249,7 @@ class TracedArray:
 
     @property
     def dtype(self):
-        return np.dtype(self._trace.tracer.dtype(self._value))
+        return _numpy_dtype(self._trace.tracer.dtype(self._value))
 
     @property
     def shape(self):

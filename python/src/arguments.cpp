@@ -2,6 +2,7 @@
 #include "arguments.h"
 
 #include <array>
+#include <atomic>
 
 #include "core.h"
 #include "runtime/buffer.h"
@@ -10,8 +11,11 @@ namespace picokernel::python {
 
 namespace {
 
-constexpr int kNumbers[] = {NPY_BOOL,   NPY_INT8,   NPY_INT16,  NPY_INT32,   NPY_INT64,  NPY_UINT8,
-                            NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
+// bfloat16 has a number of its own in each process, which ml_dtypes gets from NumPy.
+constexpr int kUserDefined = -1;
+constexpr int kNumbers[] = {NPY_BOOL,     NPY_INT8,    NPY_INT16,   NPY_INT32,     NPY_INT64,
+                            NPY_UINT8,    NPY_UINT16,  NPY_UINT32,  NPY_UINT64,    NPY_FLOAT16,
+                            kUserDefined, NPY_FLOAT32, NPY_FLOAT64, NPY_COMPLEX64, NPY_COMPLEX128};
 static_assert(std::size(kNumbers) == kDTypeCount);
 
 constexpr uint8_t kNone = 0xff;
@@ -21,7 +25,8 @@ constexpr auto kTable = [] {
   std::array<uint8_t, 32> table{};
   for (uint8_t& t : table) t = kNone;
   for (size_t i = 0; i < kDTypeCount; ++i)
-    table[static_cast<size_t>(kNumbers[i])] = static_cast<uint8_t>(i);
+    if (kNumbers[i] != kUserDefined)
+      table[static_cast<size_t>(kNumbers[i])] = static_cast<uint8_t>(i);
   const auto same = [&](int number, size_t bytes, bool sign) {
     for (size_t i = 0; i < kDTypeCount; ++i) {
       const auto t = static_cast<DType>(i);
@@ -39,6 +44,27 @@ constexpr auto kTable = [] {
 }();
 
 static_assert(sizeof(npy_intp) == sizeof(int64_t));
+
+// ml_dtypes is imported when the first bfloat16 is met or made; its type numbers start here.
+std::atomic<int> bfloat16_number{kUserDefined};
+
+int import_bfloat16() noexcept {
+  int number = bfloat16_number.load(std::memory_order_relaxed);
+  if (number != kUserDefined) return number;
+  const nb::object module = nb::steal(PyImport_ImportModule("ml_dtypes"));
+  const nb::object type = module.is_valid()
+                              ? nb::steal(PyObject_GetAttrString(module.ptr(), "bfloat16"))
+                              : nb::object();
+  PyArray_Descr* descr = type.is_valid() ? PyArray_DescrFromTypeObject(type.ptr()) : nullptr;
+  if (descr == nullptr) {
+    PyErr_Clear();
+    return kUserDefined;
+  }
+  number = descr->type_num;
+  Py_DECREF(descr);
+  bfloat16_number.store(number, std::memory_order_relaxed);
+  return number;
+}
 
 std::string supported_types() {
   std::string text;
@@ -73,31 +99,36 @@ bool is_plain_subclass(PyObject* object) {
   std::string hint = "hint: convert it by astype";
   if (descr->type_num == NPY_OBJECT)
     hint = "hint: give the array a number type: np.asarray(x, dtype=np.float64)";
-  if (descr->type_num == NPY_HALF) hint = "hint: compute in float32: x.astype(np.float32)";
-  if (PyTypeNum_ISCOMPLEX(descr->type_num))
-    hint = "hint: pass the real and the imaginary part as two arrays";
   throw_launch_error(what + " has dtype " + name, {"supported: " + supported_types(), hint});
 }
 
 }  // namespace
 
 std::optional<DType> dtype_of_number(int type_number) noexcept {
+  if (type_number >= NPY_USERDEF)
+    return type_number == import_bfloat16() ? std::optional(DType::bf16) : std::nullopt;
   if (type_number < 0 || type_number >= static_cast<int>(kTable.size())) return std::nullopt;
   const uint8_t t = kTable[static_cast<size_t>(type_number)];
   return t == kNone ? std::nullopt : std::optional(static_cast<DType>(t));
 }
 
-int number_of_dtype(DType dtype) noexcept { return kNumbers[static_cast<size_t>(dtype)]; }
+int number_of_dtype(DType dtype) noexcept {
+  return dtype == DType::bf16 ? import_bfloat16() : kNumbers[static_cast<size_t>(dtype)];
+}
 
 Read read_array(PyObject* object, driver::Arg& arg) noexcept {
   if (!PyArray_CheckExact(object)) return Read::difficult;
   const auto* array = reinterpret_cast<PyArrayObject_fields*>(object);
   const auto type = static_cast<unsigned>(array->descr->type_num);
-  if (type >= kTable.size() || kTable[type] == kNone || !is_native(array->descr) ||
-      !(array->flags & NPY_ARRAY_ALIGNED))
+  uint8_t dtype = kNone;
+  if (type < kTable.size()) [[likely]]
+    dtype = kTable[type];
+  else if (const auto user = dtype_of_number(array->descr->type_num))
+    dtype = static_cast<uint8_t>(*user);
+  if (dtype == kNone || !is_native(array->descr) || !(array->flags & NPY_ARRAY_ALIGNED))
     return Read::difficult;
   arg.kind = driver::Arg::Kind::array;
-  arg.dtype = static_cast<DType>(kTable[type]);
+  arg.dtype = static_cast<DType>(dtype);
   arg.weak = false;
   arg.writeable = (array->flags & NPY_ARRAY_WRITEABLE) != 0;
   arg.rank = static_cast<uint8_t>(array->nd);

@@ -62,6 +62,11 @@ Value Tracer::State::emit(const Ufunc& u, std::span<const Value> operands, Promo
   const DType type = *loop.dtype;
   std::vector<ValueId> converted;
   for (const Value& v : operands) converted.push_back(convert(v, type));
+  // A loop of halves computes in float32 and rounds once.
+  if (is_half(type) && u.composite != nullptr) {
+    for (ValueId& v : converted) v = b.cast(v, DType::f32);
+    return value_of(b.cast(u.composite(b, converted, DType::f32), type));
+  }
   if (u.loops == Loops::rounding && !is_float(type)) return value_of(converted[0]);
   if (u.loops == Loops::test && !is_float(type))
     return value_of(composites::always(b, *u.opcode == Opcode::isfinite, converted[0]));

@@ -19,9 +19,11 @@ ir::Scalar as_scalar(const Literal& literal) {
 bool float_fits(double value, DType type) {
   const double whole = std::trunc(value);
   return ir::visit(type, [&]<class T>(T*) {
+    if constexpr (ir::is_floating_type<T>) return true;
     // 2^bits is a double, the largest value need not be one.
-    const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    return whole >= static_cast<double>(std::numeric_limits<T>::min()) && whole < end;
+    else
+      return whole >= static_cast<double>(std::numeric_limits<T>::min()) &&
+             whole < std::ldexp(1.0, std::numeric_limits<T>::digits);
   });
 }
 
@@ -66,14 +68,17 @@ std::string spell(const Literal& literal) {
 std::string spell_range(DType type) {
   return ir::visit(type, [&]<class T>(T*) {
     using Limits = std::numeric_limits<T>;
-    return std::to_string(Limits::lowest()) + " to " + std::to_string(Limits::max());
+    if constexpr (ir::is_floating_type<T>)
+      return std::string();
+    else
+      return std::to_string(Limits::lowest()) + " to " + std::to_string(Limits::max());
   });
 }
 
 std::pair<int64_t, int64_t> int64_range(DType type) {
   return ir::visit(type, []<class T>(T*) -> std::pair<int64_t, int64_t> {
     constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, uint64_t>)
+    if constexpr (ir::is_floating_type<T> || std::is_same_v<T, uint64_t>)
       return {std::is_unsigned_v<T> ? 0 : -kMax - 1, kMax};
     else
       return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};

@@ -76,11 +76,7 @@ LoopType loop_type(std::string_view ufunc, Loops loops, DType common,
     case Loops::floating: {
       if (is_float(common)) return is(common);
       const size_t bytes = float_bytes(common, operands);
-      if (bytes == 2)
-        return refuse(
-            name + " of 8-bit integers and bool is float16 in NumPy, which is not available here",
-            "cast first: a.astype(np.float32)");
-      return is(bytes == 4 ? DType::f32 : DType::f64);
+      return is(bytes == 2 ? DType::f16 : bytes == 4 ? DType::f32 : DType::f64);
     }
     case Loops::bits:
     case Loops::shift:

@@ -19,7 +19,12 @@ constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
 
 template <class From, class To>
 To cast_to(From v) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (is_half_type<From>) {
+    return cast_to<float, To>(static_cast<float>(v));
+  } else if constexpr (is_half_type<To>) {
+    // float16 rounds once; what becomes a bfloat16 is rounded to float first, as in ml_dtypes.
+    return To(static_cast<std::conditional_t<std::is_same_v<To, float16>, double, float>>(v));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return v != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if (std::isnan(v)) return 0;
@@ -185,7 +190,7 @@ T same(Opcode opcode, T x, T y, T z) {
     PK_CASE(cos, floating, std::cos(x))
     PK_CASE(tanh, floating, std::tanh(x))
     // Ops of other rules.
-    case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::select:
+    case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::bitcast: case Opcode::select:
     case Opcode::eq: case Opcode::ne: case Opcode::lt: case Opcode::le: case Opcode::gt: case Opcode::ge:
     case Opcode::isnan: case Opcode::isinf: case Opcode::isfinite: case Opcode::signbit:
     case Opcode::view: case Opcode::scratch: case Opcode::read: case Opcode::write:
@@ -222,6 +227,18 @@ bool test(Opcode opcode, T x) {
   PK_UNREACHABLE(info(opcode).name);
 }
 
+Scalar bitcast(Scalar value, DType to) {
+  if (is_float(to)) {
+    const uint64_t mask = ~uint64_t{0} >> (64 - 8 * size_of(to));
+    return {to, value.bits & mask};
+  }
+  // Integers are kept extended to 64 bits.
+  return visit(to, [&]<class T>(T*) {
+    if constexpr (std::is_integral_v<T>) return Scalar::of(static_cast<T>(value.bits));
+    return Scalar{to, value.bits};
+  });
+}
+
 }  // namespace
 
 Scalar cast(Scalar value, DType to) {
@@ -233,18 +250,20 @@ Scalar cast(Scalar value, DType to) {
 
 Scalar eval(Opcode opcode, std::span<const Scalar> operands, DType result) {
   if (opcode == Opcode::cast) return cast(operands[0], result);
+  if (opcode == Opcode::bitcast) return bitcast(operands[0], result);
   if (opcode == Opcode::select) return operands[0].bits != 0 ? operands[1] : operands[2];
   return visit(operands[0].dtype, [&]<class T>(T*) {
-    const T x = operands[0].as<T>();
-    const T y = operands.size() > 1 ? operands[1].as<T>() : T{};
-    const T z = operands.size() > 2 ? operands[2].as<T>() : T{};
+    using A = Arithmetic<T>;
+    const A x = static_cast<A>(operands[0].as<T>());
+    const A y = operands.size() > 1 ? static_cast<A>(operands[1].as<T>()) : A{};
+    const A z = operands.size() > 2 ? static_cast<A>(operands[2].as<T>()) : A{};
     switch (info(opcode).rule) {
       case Rule::compare:
         return Scalar::of(compare(opcode, x, y));
       case Rule::test:
         return Scalar::of(test(opcode, x));
       case Rule::same:
-        return Scalar::of(same(opcode, x, y, z));
+        return Scalar::of(T(same(opcode, x, y, z)));
       case Rule::select:
       case Rule::explicit_:
       case Rule::none:

@@ -29,6 +29,10 @@ constexpr Pass kPasses[] = {
     {"expand_fmin_fmax", expand_fmin_fmax, "spells out fmin and fmax"},
     {"expand_copysign", expand_copysign, "spells out copysign"},
     {"expand_neg", expand_neg, "spells out neg"},
+    {"expand_halves", expand_halves, "computes on half types in float32"},
+    {"expand_bfloat16", expand_bfloat16, "spells out conversions of bfloat16 in integers"},
+    {"expand_double_to_half", expand_double_to_half,
+     "rounds float64 to float16 once, by way of float32"},
     {"isolate_params", isolate_params, "reads every parameter before any is written"},
 };
 

@@ -32,6 +32,7 @@ class OpEmitter {
   using Builder = llvm::IRBuilder<>;
   using Value = llvm::Value;
 
+  Value* cast_half(Builder& b, Value* v, DType from, DType to);
   Value* same(Builder& b, ir::Opcode opcode, std::span<Value* const> x, DType t);
   Value* boolean(Builder& b, ir::Opcode opcode, std::span<Value* const> x);
   Value* integer(Builder& b, ir::Opcode opcode, std::span<Value* const> x, DType t);

@@ -105,6 +105,7 @@ std::string_view mlx_function(Opcode opcode) {
     case Opcode::constant:
     case Opcode::size:
     case Opcode::cast:
+    case Opcode::bitcast:
     case Opcode::signbit:
     case Opcode::view:
     case Opcode::scratch:
@@ -148,6 +149,12 @@ class MlxPrinter : public py_like::Printer {
     line("op_lazy", text(v) + " = " + value, id);
   }
 
+  // MLX makes float32 of float64 unless told not to. Neither side's buffers know bfloat16.
+  std::string from_host(const std::string& array, DType t) const {
+    if (t == DType::bf16) return "mx.array(" + array + ".view(np.uint16)).view(mx.bfloat16)";
+    return "mx.array(" + array + (t == DType::f64 ? ", dtype=mx.float64)" : ")");
+  }
+
   // Scratch: a variable, bound at its first write.
 
   void scratch(OpId) override {}
@@ -184,10 +191,8 @@ class MlxPrinter : public py_like::Printer {
     if (m().def(ref) == nullptr) {
       PK_CHECK(outputs_.empty(),
                "a parameter is read after one was written: isolate_params has not run");
-      // MLX makes float32 of float64 unless told not to.
-      const bool wide = m().type(ref).dtype == DType::f64;
       set_text(v, fresh());
-      line("h2d", text(v) + " = mx.array(" + text(ref) + (wide ? ", dtype=mx.float64)" : ")"), id);
+      line("h2d", text(v) + " = " + from_host(text(ref), m().type(ref).dtype), id);
     } else if (is_view(ref)) {
       lazy(v, part(ref), id);
     } else if (part_written_after(ref, id)) {
@@ -254,6 +259,8 @@ class MlxPrinter : public py_like::Printer {
     const DType t = m().type(x).dtype;
     if (o.opcode == Opcode::cast)
       return lazy(v, text(x) + ".astype(" + dtype(m().type(v).dtype) + ")", id);
+    if (o.opcode == Opcode::bitcast)
+      return lazy(v, text(x) + ".view(" + dtype(m().type(v).dtype) + ")", id);
     if (o.opcode == Opcode::signbit) {
       const std::string bits = fresh();
       line("op_lazy",
@@ -312,8 +319,13 @@ class MlxPrinter : public py_like::Printer {
     if (!list.empty()) line("sync", "mx.eval(" + list + ")");
     for (const OpId id : outputs_) {
       const ValueId v = op(id).operands[1];
-      const std::string value = on_host(v) ? typed_host(v) : "np.asarray(" + text(v) + ")";
-      line("d2h", text(op(id).operands[0]) + "[...] = " + value, id);
+      const std::string to = text(op(id).operands[0]);
+      if (on_host(v))
+        line("d2h", to + "[...] = " + typed_host(v), id);
+      else if (m().type(v).dtype == DType::bf16)
+        line("d2h", to + ".view(np.uint16)[...] = np.asarray(" + text(v) + ".view(mx.uint16))", id);
+      else
+        line("d2h", to + "[...] = np.asarray(" + text(v) + ")", id);
     }
   }
 
@@ -359,6 +371,8 @@ std::vector<Diagnostic> check(const Module& m) {
 }
 
 constexpr passes::Pass kLegalize[] = {
+    {"expand_halves", passes::expand_halves, "MLX rounds functions of halves in its own way"},
+    {"expand_double_to_half", passes::expand_double_to_half, "MLX rounds twice"},
     {"expand_float_to_int", passes::expand_float_to_int,
      "MLX leaves casts open that are out of range"},
     {"expand_int_pow", passes::expand_int_pow, "MLX gives 0 for negative exponents"},

@@ -105,6 +105,7 @@ std::vector<Diagnostic> check(const Module& m) {
 }
 
 constexpr passes::Pass kLegalize[] = {
+    {"expand_halves", passes::expand_halves, "the same float32 functions as everywhere else"},
     {"expand_float_to_int", passes::expand_float_to_int,
      "NumPy leaves casts open that are out of range"},
     {"expand_int_pow", passes::expand_int_pow, "NumPy raises for negative exponents"},

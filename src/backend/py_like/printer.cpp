@@ -113,6 +113,7 @@ std::string_view numpy_function(Opcode opcode) {
     case Opcode::constant:
     case Opcode::size:
     case Opcode::cast:
+    case Opcode::bitcast:
     case Opcode::select:
     case Opcode::view:
     case Opcode::scratch:
@@ -145,7 +146,8 @@ Printer::Printer(const Module& m, Dialect dialect)
 }
 
 std::vector<std::string> Printer::name_params() {
-  for (const std::string_view name : {"np", "mx", "scratch", "min", "max"}) names_.reserve(name);
+  for (const std::string_view name : {"np", "mx", "ml_dtypes", "scratch", "min", "max"})
+    names_.reserve(name);
   std::vector<std::string> params;
   for (const ValueId v : m_.params()) {
     const std::string& name = m_.values[v].name;
@@ -161,7 +163,8 @@ void Printer::line(std::string_view category, const std::string& text, OpId op) 
 
 Artifact Printer::print() {
   Names globals;
-  for (const std::string_view name : {"np", "mx", "scratch", "min", "max"}) globals.reserve(name);
+  for (const std::string_view name : {"np", "mx", "ml_dtypes", "scratch", "min", "max"})
+    globals.reserve(name);
   artifact_.entry = globals.unique(m_.name);
   artifact_.code = "def " + artifact_.entry + "(";
   for (size_t i = 0; i < params_.size(); ++i) artifact_.code += (i ? ", " : "") + params_[i];
@@ -203,15 +206,13 @@ bool Printer::is_literal(ValueId v) const {
 
 std::string Printer::typed_host(ValueId v) const {
   if (!is_literal(v)) return text(v);
-  return "np." + std::string(dtype_name(m_.type(v).dtype)) + "(" +
-         literal(m_.def(v)->scalar(), "np") + ")";
+  return dtype_name(m_.type(v).dtype, "np") + "(" + literal(m_.def(v)->scalar(), "np") + ")";
 }
 
 // Either choice has the NumPy type: whoever takes the result need not ask.
 std::string Printer::chosen(ValueId v) const {
   const bool may_be_python = m_.def(v) == nullptr || m_.def(v)->opcode == Opcode::size;
-  return may_be_python ? "np." + std::string(dtype_name(m_.type(v).dtype)) + "(" + text(v) + ")"
-                       : typed_host(v);
+  return may_be_python ? dtype_name(m_.type(v).dtype, "np") + "(" + text(v) + ")" : typed_host(v);
 }
 
 bool Printer::wraps(const Op& cast) const {
@@ -228,7 +229,7 @@ void Printer::compute_host(OpId id) {
   const Op& op = m_.ops[id];
   std::string value;
   if (op.opcode == Opcode::cast) {
-    const std::string type = "np." + std::string(dtype_name(m_.type(op.results[0]).dtype));
+    const std::string type = dtype_name(m_.type(op.results[0]).dtype, "np");
     if (wraps(op))
       value = "np.int64(" + text(op.operands[0]) + ").astype(" + type + ")";
     else
@@ -262,8 +263,6 @@ std::string Printer::shape(const Type& type) const {
   return sizes_.shape(type.shape);
 }
 
-std::string Printer::dtype(DType t) const {
-  return std::string(dialect_.module) + "." + std::string(dtype_name(t));
-}
+std::string Printer::dtype(DType t) const { return dtype_name(t, dialect_.module); }
 
 }  // namespace picokernel::backend::py_like

@@ -21,6 +21,13 @@ ir::Module expand_shifts(const ir::Module& m, const Target& target);
 ir::Module expand_fmin_fmax(const ir::Module& m, const Target& target);
 /// copysign becomes signbit and neg.
 ir::Module expand_copysign(const ir::Module& m, const Target& target);
+/// Arithmetic on float16 and bfloat16 becomes float32's, rounded after each op; what is left of
+/// them are loads, stores, selects, casts to and from float32, and float16's from float64.
+ir::Module expand_halves(const ir::Module& m, const Target& target);
+/// Casts between float32 and bfloat16 become integer operations.
+ir::Module expand_bfloat16(const ir::Module& m, const Target& target);
+/// Casts from float64 to float16 go through a float32 that is rounded to odd.
+ir::Module expand_double_to_half(const ir::Module& m, const Target& target);
 /// neg becomes mul by -1 for floats and sub from 0 for integers.
 ir::Module expand_neg(const ir::Module& m, const Target& target);
 /// Storages are read before any parameter is written: one read per parameter, one write per written
