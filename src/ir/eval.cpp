@@ -184,8 +184,26 @@ T same(Opcode opcode, T x, T y, T z) {
     PK_CASE(sin, floating, std::sin(x))
     PK_CASE(cos, floating, std::cos(x))
     PK_CASE(tanh, floating, std::tanh(x))
+    PK_CASE(exp2, floating, std::exp2(x))
+    PK_CASE(expm1, floating, std::expm1(x))
+    PK_CASE(log2, floating, std::log2(x))
+    PK_CASE(log10, floating, std::log10(x))
+    PK_CASE(log1p, floating, std::log1p(x))
+    PK_CASE(tan, floating, std::tan(x))
+    PK_CASE(asin, floating, std::asin(x))
+    PK_CASE(acos, floating, std::acos(x))
+    PK_CASE(atan, floating, std::atan(x))
+    PK_CASE(sinh, floating, std::sinh(x))
+    PK_CASE(cosh, floating, std::cosh(x))
+    PK_CASE(asinh, floating, std::asinh(x))
+    PK_CASE(acosh, floating, std::acosh(x))
+    PK_CASE(atanh, floating, std::atanh(x))
+    PK_CASE(cbrt, floating, std::cbrt(x))
+    PK_CASE(atan2, floating, std::atan2(x, y))
+    PK_CASE(hypot, floating, std::hypot(x, y))
+    PK_CASE(fmod, floating, std::fmod(x, y))
     // Ops of other rules.
-    case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::select:
+    case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::bitcast: case Opcode::select:
     case Opcode::eq: case Opcode::ne: case Opcode::lt: case Opcode::le: case Opcode::gt: case Opcode::ge:
     case Opcode::isnan: case Opcode::isinf: case Opcode::isfinite: case Opcode::signbit:
     case Opcode::view: case Opcode::scratch: case Opcode::read: case Opcode::write:
@@ -222,6 +240,18 @@ bool test(Opcode opcode, T x) {
   PK_UNREACHABLE(info(opcode).name);
 }
 
+Scalar bitcast(Scalar value, DType to) {
+  if (is_float(to)) {
+    const uint64_t mask = ~uint64_t{0} >> (64 - 8 * size_of(to));
+    return {to, value.bits & mask};
+  }
+  // Integers are kept extended to 64 bits.
+  return visit(to, [&]<class T>(T*) {
+    if constexpr (std::is_integral_v<T>) return Scalar::of(static_cast<T>(value.bits));
+    return Scalar{to, value.bits};
+  });
+}
+
 }  // namespace
 
 Scalar cast(Scalar value, DType to) {
@@ -233,6 +263,7 @@ Scalar cast(Scalar value, DType to) {
 
 Scalar eval(Opcode opcode, std::span<const Scalar> operands, DType result) {
   if (opcode == Opcode::cast) return cast(operands[0], result);
+  if (opcode == Opcode::bitcast) return bitcast(operands[0], result);
   if (opcode == Opcode::select) return operands[0].bits != 0 ? operands[1] : operands[2];
   return visit(operands[0].dtype, [&]<class T>(T*) {
     const T x = operands[0].as<T>();

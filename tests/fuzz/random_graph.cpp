@@ -160,6 +160,12 @@ class Generator {
       pool_.push_back(b_.cast(first, dtype()));
       return;
     }
+    if (op.opcode == Opcode::bitcast) {  // which bits a computed NaN has is open
+      const DType from = program_.graph.type(first).dtype, to = dtype();
+      if (is_integer(from) && !is_bool(to) && size_of(from) == size_of(to))
+        pool_.push_back(b_.value(Opcode::bitcast, {first}, 0, {{.dtype = to}}));
+      return;
+    }
     for (int i = 0; i < op.operands; ++i) {
       const bool condition = op.rule == Rule::select && i == 0;
       operands.push_back(b_.cast(i == 0 ? first : any_value(), condition ? DType::b1 : t));
