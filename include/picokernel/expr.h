@@ -159,10 +159,11 @@ PK_API Expr apply(const char* ufunc, std::initializer_list<Operand> operands);
 // clang-format off
 #define PK_UNARY_FUNCTIONS(X) \
   X(abs) X(absolute) X(negative) X(positive) X(sign) X(square) X(reciprocal) X(sqrt) X(exp) \
-  X(log) X(sin) X(cos) X(tanh) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
+  X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(cbrt) X(sin) X(cos) X(tan) X(arcsin) \
+  X(arccos) X(arctan) X(sinh) X(cosh) X(tanh) X(arcsinh) X(arccosh) X(arctanh) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
   X(radians) X(isnan) X(isinf) X(isfinite) X(signbit) X(logical_not)
 #define PK_BINARY_FUNCTIONS(X) \
-  X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) \
+  X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) X(arctan2) X(hypot) \
   X(minimum) X(maximum) X(fmin) X(fmax) X(copysign) X(logical_and) X(logical_or) \
   X(logical_xor)
 // clang-format on

@@ -264,7 +264,7 @@ class Printer {
     }
     if (info(op.opcode).rule == Rule::explicit_) {
       Type stated = m_.type(op.results[0]);
-      if (op.opcode == Opcode::cast) stated.shape.clear();
+      if (op.opcode == Opcode::cast || op.opcode == Opcode::bitcast) stated.shape.clear();
       out_ += " : " + type(stated);
     }
   }

@@ -160,10 +160,10 @@ class Generator {
       pool_.push_back(b_.cast(first, dtype()));
       return;
     }
-    if (op.opcode == Opcode::bitcast) {
-      const DType to = dtype();
-      if (ir::infer(program_.graph, op.opcode, std::array{first}, 0, {{Type{.dtype = to}}}).ok())
-        pool_.push_back(b_.value(op.opcode, {first}, 0, {{.dtype = to}}));
+    if (op.opcode == Opcode::bitcast) {  // which bits a computed NaN has is open
+      const DType from = program_.graph.type(first).dtype, to = dtype();
+      if (is_integer(from) && !is_bool(to) && size_of(from) == size_of(to))
+        pool_.push_back(b_.value(Opcode::bitcast, {first}, 0, {{.dtype = to}}));
       return;
     }
     for (int i = 0; i < op.operands; ++i) {

@@ -180,12 +180,10 @@ llvm::Value* OpEmitter::floating(Builder& b, Opcode opcode, std::span<Value* con
   if (opcode == Opcode::trunc) return unary(llvm::Intrinsic::trunc);
   if (opcode == Opcode::rint) return unary(llvm::Intrinsic::roundeven);
   if (opcode == Opcode::sqrt) return unary(llvm::Intrinsic::sqrt);
-  if (opcode == Opcode::exp) return math_call(b, "exp", x, t);
-  if (opcode == Opcode::log) return math_call(b, "log", x, t);
-  if (opcode == Opcode::sin) return math_call(b, "sin", x, t);
-  if (opcode == Opcode::cos) return math_call(b, "cos", x, t);
-  if (opcode == Opcode::tanh) return math_call(b, "tanh", x, t);
-  if (opcode == Opcode::pow) return math_call(b, "pow", x, t);
+#define PK_LIBM(name, operands) \
+  if (opcode == Opcode::name) return math_call(b, #name, x, t);
+#include "backend/cpu/libm.def"
+#undef PK_LIBM
   PK_UNREACHABLE(ir::info(opcode).name);
 }
 

@@ -3,6 +3,7 @@
 #include "backend/mlx/mlx.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "backend/py_like/literals.h"
@@ -18,8 +19,8 @@ namespace {
 using namespace ir;
 using py_like::literal;
 
-// "mx.add"; empty for ops that MLX lacks or that are printed in a form of their own.
-std::string_view mlx_function(Opcode opcode) {
+// "mx.add"; empty for ops that are printed in a form of their own, none for ops that MLX lacks.
+std::optional<std::string_view> mlx_function(Opcode opcode) {
   switch (opcode) {
     case Opcode::add:
       return "mx.add";
@@ -63,6 +64,34 @@ std::string_view mlx_function(Opcode opcode) {
       return "mx.cos";
     case Opcode::tanh:
       return "mx.tanh";
+    case Opcode::expm1:
+      return "mx.expm1";
+    case Opcode::log2:
+      return "mx.log2";
+    case Opcode::log10:
+      return "mx.log10";
+    case Opcode::log1p:
+      return "mx.log1p";
+    case Opcode::tan:
+      return "mx.tan";
+    case Opcode::asin:
+      return "mx.arcsin";
+    case Opcode::acos:
+      return "mx.arccos";
+    case Opcode::atan:
+      return "mx.arctan";
+    case Opcode::sinh:
+      return "mx.sinh";
+    case Opcode::cosh:
+      return "mx.cosh";
+    case Opcode::asinh:
+      return "mx.arcsinh";
+    case Opcode::acosh:
+      return "mx.arccosh";
+    case Opcode::atanh:
+      return "mx.arctanh";
+    case Opcode::atan2:
+      return "mx.arctan2";
     case Opcode::eq:
       return "mx.equal";
     case Opcode::ne:
@@ -99,8 +128,12 @@ std::string_view mlx_function(Opcode opcode) {
     case Opcode::fmin:
     case Opcode::fmax:
     case Opcode::copysign:
+    case Opcode::exp2:
+    case Opcode::cbrt:
+    case Opcode::hypot:
+    case Opcode::fmod:
     case Opcode::fma:
-      return {};
+      return std::nullopt;
     // Printed in a form of their own.
     case Opcode::constant:
     case Opcode::size:
@@ -111,7 +144,7 @@ std::string_view mlx_function(Opcode opcode) {
     case Opcode::scratch:
     case Opcode::read:
     case Opcode::write:
-      return {};
+      return "";
     // Of kernels, or without meaning in Python.
     case Opcode::load:
     case Opcode::store:
@@ -122,7 +155,7 @@ std::string_view mlx_function(Opcode opcode) {
     case Opcode::if_:
     case Opcode::yield:
     case Opcode::return_:
-      return {};
+      return std::nullopt;
   }
   PK_UNREACHABLE();
 }
@@ -269,7 +302,7 @@ class MlxPrinter : public py_like::Printer {
            id);
       return lazy(v, "mx.less(" + bits + ", 0)", id);
     }
-    const std::string_view function = mlx_function(o.opcode);
+    const std::string_view function = mlx_function(o.opcode).value_or("");
     PK_CHECK(!function.empty(), info(o.opcode).name);
     const size_t first =
         o.opcode == Opcode::select ? 1 : 0;  // the condition says nothing about the type
@@ -338,7 +371,7 @@ class MlxPrinter : public py_like::Printer {
   std::vector<OpId> outputs_;               // writes to parameters
 };
 
-std::vector<Diagnostic> check(const Module& m) {
+std::vector<Diagnostic> check_precision_and_stores(const Module& m) {
   std::vector<Diagnostic> found;
   const std::vector<bool> host = py_like::host_values(m, false);
   const std::vector<std::string> names(m.params().size());  // only the form of views matters here
@@ -349,10 +382,6 @@ std::vector<Diagnostic> check(const Module& m) {
       found.push_back(
           {.location = m.location(op), .message = std::move(message), .notes = std::move(notes)});
     };
-    if (op.opcode == Opcode::fma)
-      refuse("MLX has no fused multiply-add of " +
-                 std::string(numpy_name(m.type(op.results[0]).dtype)),
-             {"x * y + z rounds twice; for one rounding use backend=\"cpu\""});
     const bool single =
         op.opcode == Opcode::exp || op.opcode == Opcode::sin || op.opcode == Opcode::cos;
     if (single && m.type(op.results[0]).dtype == DType::f64 && !host[op.results[0].value])
@@ -379,7 +408,8 @@ constexpr passes::Pass kLegalize[] = {
     {"expand_int_division", passes::expand_int_division,
      "MIN // -1 kills the process, x % 0 gives x"},
     {"expand_float_division", passes::expand_float_division,
-     "MLX rounds the quotient before its floor"},
+     "MLX rounds the quotient before its floor, and has no fmod"},
+    {"expand_functions", passes::expand_functions, "MLX has no exp2, cbrt and hypot"},
     {"expand_copysign", passes::expand_copysign, "MLX has none"},
     {"expand_fmin_fmax", passes::expand_fmin_fmax, "MLX has none"},
     {"expand_shifts", passes::expand_shifts, "MLX takes counts modulo the width"},
@@ -389,6 +419,14 @@ constexpr passes::Pass kLegalize[] = {
     // Last: the printer relies on its form.
     {"isolate_params", passes::isolate_params, "copies in come first, copies out last"},
 };
+
+std::vector<Diagnostic> check(const Module& m) {
+  std::vector<Diagnostic> found =
+      py_like::check_spelling(m, std::span(kLegalize).first(std::size(kLegalize) - 1),
+                              {.name = "MLX", .host_elements = false, .function = mlx_function});
+  std::ranges::move(check_precision_and_stores(m), std::back_inserter(found));
+  return found;
+}
 
 }  // namespace
 

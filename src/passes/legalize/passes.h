@@ -12,13 +12,15 @@ ir::Module expand_float_to_int(const ir::Module& m, const Target& target);
 ir::Module expand_int_pow(const ir::Module& m, const Target& target);
 /// Integer floordiv and mod get divisors other than 0 and -1.
 ir::Module expand_int_division(const ir::Module& m, const Target& target);
-/// Floating-point floordiv and mod become NumPy's algorithm over mod of magnitudes, which is the
-/// exact fmod.
+/// Floating-point floordiv, mod and fmod become NumPy's algorithm over mod of magnitudes, which is
+/// the exact fmod.
 ir::Module expand_float_division(const ir::Module& m, const Target& target);
 /// Shifts get counts from 0 to width - 1.
 ir::Module expand_shifts(const ir::Module& m, const Target& target);
 /// fmin and fmax become minimum and maximum with selects for NaN.
 ir::Module expand_fmin_fmax(const ir::Module& m, const Target& target);
+/// exp2, cbrt and hypot become pow and sqrt: results may differ in the last digits.
+ir::Module expand_functions(const ir::Module& m, const Target& target);
 /// copysign becomes signbit and neg.
 ir::Module expand_copysign(const ir::Module& m, const Target& target);
 /// Arithmetic on float16 and bfloat16 becomes float32's, rounded after each op; what is left of
