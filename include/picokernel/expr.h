@@ -3,6 +3,7 @@
 // as Python's are, so `x * 2.0` keeps the type of a float array x.
 #pragma once
 
+#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -68,7 +69,9 @@ class PK_API Expr {
       literal_ = static_cast<uint64_t>(number);
   }
 
-  DType dtype() const;  // numbers: bool, int64 or float64
+  Expr(std::complex<double> number) : literal_(number), weak_(true), kind_(Kind::literal) {}
+
+  DType dtype() const;  // numbers: bool, int64, float64 or complex128
   size_t rank() const;  // of the array; 0 for scalars
   /// The size of a dimension, an integer known at run time. Throws CompileError if there is none.
   Expr size(size_t dimension, SourceLocation where = SourceLocation::current()) const;
@@ -78,6 +81,10 @@ class PK_API Expr {
   Expr astype(SourceLocation where = SourceLocation::current()) const {
     return astype(dtype_of<T>, where);
   }
+
+  /// Parts of complex values; of real ones: themselves, and zeros.
+  Expr real(SourceLocation where = SourceLocation::current()) const;
+  Expr imag(SourceLocation where = SourceLocation::current()) const;
 
   template <class T>
     requires std::same_as<T, bool>
@@ -94,10 +101,10 @@ class PK_API Expr {
 
   Expr() = default;
 
-  std::variant<bool, int64_t, uint64_t, double> literal_ = false;
+  std::variant<bool, int64_t, uint64_t, double, std::complex<double>> literal_ = false;
   uint64_t trace_ = 0;  // the trace that it belongs to
-  uint32_t id_ = 0;
-  bool weak_ = false;
+  uint32_t id_ = 0, imag_ = 0;
+  bool weak_ = false, complex_ = false;
   Kind kind_ = Kind::value;
 };
 
@@ -110,6 +117,8 @@ struct Operand {
 
   template <Number T>
   Operand(T number, SourceLocation at = SourceLocation::current()) : value(number), where(at) {}
+  Operand(std::complex<double> number, SourceLocation at = SourceLocation::current())
+      : value(number), where(at) {}
   Operand(const Expr& expr, SourceLocation at = SourceLocation::current())
       : value(expr), where(at) {}
   Operand(const Out& out, SourceLocation at = SourceLocation::current());

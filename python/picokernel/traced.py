@@ -16,7 +16,8 @@ _SKIPPED = (
     os.path.dirname(np.__file__) + os.sep,
     os.path.join(os.path.dirname(__file__), "kernel.py"),
 )
-_NUMBERS = (bool, int, float)
+_NUMBERS = (bool, int, float, complex)
+_WORDS = {"i": "int", "u": "int", "f": "float", "c": "complex"}
 
 
 class Trace:
@@ -239,7 +240,7 @@ class TracedArray:
 
     def _describe(self):
         if self._value.weak:
-            return f"number ({'float' if self.dtype.kind == 'f' else 'int'})"
+            return f"number ({_WORDS[self.dtype.kind]})"
         return f"array ({self.dtype}, {self.ndim}-d)"
 
     def __repr__(self):
@@ -289,6 +290,38 @@ class TracedArray:
             self._value = self._trace.tracer.storage(self._value, where)
         value = self._trace.tracer.transpose(self._value, order, where)
         return TracedArray(self._trace, value, owner=self._owner)
+
+    @property
+    def real(self):
+        value = self._trace.tracer.real(self._value, self._trace.here())
+        return TracedArray(self._trace, value, owner=self._owner)
+
+    @real.setter
+    def real(self, value):
+        self._parts().real[...] = value
+
+    @property
+    def imag(self):
+        value = self._trace.tracer.imag(self._value, self._trace.here())
+        return TracedArray(self._trace, value, owner=self._owner)
+
+    @imag.setter
+    def imag(self, value):
+        if self.dtype.kind != "c":
+            raise _at(self._trace.here(), f"a {self.dtype} array has no imaginary part to write")
+        self._parts().imag[...] = value
+
+    def _parts(self):
+        if self._is_number():
+            raise _at(self._trace.here(), "the parts of a number cannot be written")
+        if self._value.kind != "ref":
+            self._value = self._trace.tracer.storage(self._value, self._trace.here())
+        return self
+
+    def conj(self):
+        return self._trace.apply("conjugate", (self,), self._trace.here())
+
+    conjugate = conj
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         where = self._trace.here()
@@ -457,8 +490,8 @@ class TracedArray:
     )
     __complex__ = _refused(
         "__complex__",
-        "complex() of a traced {type}: complex numbers are not supported",
-        "compute with the real and the imaginary part",
+        "complex() of a traced {type}: its value is known when the kernel runs",
+        "use .astype(np.complex128)",
     )
     __index__ = _refused(
         "__index__",
@@ -618,7 +651,17 @@ def _copyto(trace, dst, src, casting="same_kind", where=True):
     _into(trace, _full_like(trace, dst, src), dst, trace.here())
 
 
+def _angle(trace, z, deg=False):
+    where = trace.here()
+    z = z if isinstance(z, TracedArray) else TracedArray(trace, trace.value(z, where))
+    angle = trace.apply("arctan2", (z.imag, z.real), where)
+    return trace.apply("multiply", (angle, 180 / np.pi), where) if deg else angle
+
+
 _FUNCTIONS = {
+    np.real: lambda trace, x: x.real,
+    np.imag: lambda trace, x: x.imag,
+    np.angle: _angle,
     np.where: _where,
     np.clip: _clip,
     np.round: _round,

@@ -1,8 +1,11 @@
 // Reading NumPy arrays and numbers, refusing what kernels do not take, and allocating outputs.
 #include "arguments.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+
+#include <numpy/arrayscalars.h>
 
 #include "core.h"
 #include "runtime/buffer.h"
@@ -164,10 +167,38 @@ bool read_number(PyObject* object, driver::Arg& arg) noexcept {
   return false;
 }
 
+namespace {
+
+// A complex number is an array of rank 0 in the object itself.
+void read_complex(void* data, DType dtype, bool weak, driver::Arg& arg) noexcept {
+  arg.kind = driver::Arg::Kind::array;
+  arg.dtype = dtype;
+  arg.weak = weak;
+  arg.writeable = false;
+  arg.rank = 0;
+  arg.data = data;
+  arg.shape = arg.strides = nullptr;
+  arg.bits = 0;
+}
+
+}  // namespace
+
 Read read_argument(PyObject* object, driver::Arg& arg) noexcept {
   if (PyArray_CheckExact(object)) return read_array(object, arg);
   if (PyFloat_CheckExact(object) || PyLong_CheckExact(object))
     return read_number(object, arg) ? Read::done : Read::difficult;
+  if (PyComplex_CheckExact(object)) {
+    read_complex(&reinterpret_cast<PyComplexObject*>(object)->cval, DType::c128, true, arg);
+    return Read::done;
+  }
+  if (PyArray_IsScalar(object, CFloat)) {
+    read_complex(&PyArrayScalar_VAL(object, CFloat), DType::c64, false, arg);
+    return Read::done;
+  }
+  if (PyArray_IsScalar(object, CDouble)) {
+    read_complex(&PyArrayScalar_VAL(object, CDouble), DType::c128, false, arg);
+    return Read::done;
+  }
   if (PyArray_IsScalar(object, Generic)) {
     PyArray_Descr* descr = PyArray_DescrFromScalar(object);
     if (descr == nullptr) {
@@ -231,6 +262,38 @@ PyObject* plain_argument(PyObject* object, const std::string& what, bool may_wri
   if (copy != nullptr && !write_back && !PyArray_ISWRITEABLE(array))
     PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(copy), NPY_ARRAY_WRITEABLE);
   return copy;
+}
+
+PyObject* as_pairs(PyObject* object) noexcept {
+  PyObject* const whole = PyArray_FROM_O(object);
+  if (whole == nullptr) return nullptr;
+  auto* array = reinterpret_cast<PyArrayObject*>(whole);
+  const int rank = PyArray_NDIM(array);
+  const int part = PyArray_TYPE(array) == NPY_COMPLEX64 ? NPY_FLOAT32 : NPY_FLOAT64;
+  if (rank == NPY_MAXDIMS) {
+    Py_DECREF(whole);
+    PyErr_SetString(PyExc_ValueError, "complex arrays of 64 dimensions are not supported");
+    return nullptr;
+  }
+  npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+  std::copy_n(PyArray_DIMS(array), rank, shape);
+  std::copy_n(PyArray_STRIDES(array), rank, strides);
+  shape[rank] = 2;
+  strides[rank] = PyArray_ITEMSIZE(array) / 2;
+  PyObject* pairs = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(part), rank + 1,
+                                         shape, strides, PyArray_DATA(array),
+                                         PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE, nullptr);
+  if (pairs == nullptr) {
+    Py_DECREF(whole);
+    return nullptr;
+  }
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(pairs), whole) != 0) {
+    Py_DECREF(pairs);
+    return nullptr;
+  }
+  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(pairs),
+                      NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+  return pairs;
 }
 
 PyObject* new_output(const driver::OutputSpec& spec) noexcept {

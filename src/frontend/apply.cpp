@@ -41,6 +41,8 @@ std::string list_types(std::span<const PromotedType> types) {
 
 Value Tracer::State::apply(const Ufunc& u, std::span<const Value> operands) {
   broadcast(u.name, operands);
+  if (std::ranges::any_of(types(operands), [](PromotedType t) { return is_complex(t.dtype); }))
+    return apply_complex(u, operands);
   if (u.loops == Loops::choice) return where(operands);
   if (u.loops == Loops::bounded) return clip(operands);
   PromotedType common = common_type(types(operands));
@@ -120,8 +122,7 @@ Value Tracer::State::power(const Ufunc& u, std::span<const Value> x, PromotedTyp
                    "hint: write " + spell(exponent.literal) + ".0 for a float64 result"});
   if (number) {
     // x ** 2 is NumPy's square, which takes a bool to int8.
-    const double e =
-        std::visit([](auto value) { return static_cast<double>(value); }, exponent.literal);
+    const double e = as_double(exponent.literal);
     if (e == 2 && base == PromotedType{DType::b1, false} && !is_float(type) && u.python_operator)
       type = DType::i8;
     const ValueId left = convert(x[0], type);

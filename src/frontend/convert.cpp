@@ -11,8 +11,16 @@
 namespace picokernel::frontend {
 namespace {
 
+// Of a real one.
 ir::Scalar as_scalar(const Literal& literal) {
-  return std::visit([](auto value) { return ir::Scalar::of(value); }, literal);
+  return std::visit(
+      []<class V>(V value) {
+        if constexpr (std::is_same_v<V, std::complex<double>>)
+          return ir::Scalar::of(value.real());
+        else
+          return ir::Scalar::of(value);
+      },
+      literal);
 }
 
 // Python truncates a float before the check.
@@ -32,7 +40,7 @@ bool float_fits(double value, DType type) {
 bool fits(const Literal& literal, DType type) {
   return std::visit(
       [&]<class V>(V value) {
-        if constexpr (std::is_same_v<V, bool>) {
+        if constexpr (std::is_same_v<V, bool> || std::is_same_v<V, std::complex<double>>) {
           return true;
         } else if constexpr (std::is_same_v<V, double>) {
           return float_fits(value, type);
@@ -54,8 +62,14 @@ bool is_negative(const Literal& literal) {
   return value != nullptr && *value < 0;
 }
 
+double as_double(const Literal& literal) {
+  return ir::cast(as_scalar(literal), DType::f64).as<double>();
+}
+
 std::string spell(const Literal& literal) {
   if (const bool* truth = std::get_if<bool>(&literal)) return *truth ? "True" : "False";
+  if (const auto* value = std::get_if<std::complex<double>>(&literal))
+    return "(" + spell(value->real()) + " + " + spell(value->imag()) + "j)";
   if (const double* value = std::get_if<double>(&literal)) {
     char text[32];
     std::snprintf(text, sizeof text, "%.15g", *value);
@@ -86,8 +100,12 @@ std::pair<int64_t, int64_t> int64_range(DType type) {
 }
 
 PromotedType Tracer::State::type(const Value& v) const {
-  if (v.kind == Value::Kind::literal) return {as_scalar(v.literal).dtype, true};
-  return {m.type(v.id).dtype, v.weak};
+  if (v.kind == Value::Kind::literal) {
+    const bool complex = std::holds_alternative<std::complex<double>>(v.literal);
+    return {complex ? DType::c128 : as_scalar(v.literal).dtype, true};
+  }
+  const DType dtype = m.type(v.id).dtype;
+  return {v.complex ? complex_of(dtype) : dtype, v.weak};
 }
 
 std::vector<PromotedType> Tracer::State::types(std::span<const Value> values) const {
@@ -120,7 +138,12 @@ ir::ValueId Tracer::State::read(const Value& v) {
   return it->second;
 }
 
+// A complex number loses its imaginary part, as in NumPy; as a bool it is not zero.
 ir::ValueId Tracer::State::convert(const Value& v, DType to, Fit fit) {
+  if (is_complex(type(v).dtype)) {
+    const ir::ValueId re = convert(real(v), to, fit);
+    return is_bool(to) ? b.value(ir::Opcode::or_, {re, convert(imag(v), to, fit)}) : re;
+  }
   if (v.kind != Value::Kind::literal) {
     const ir::ValueId id = read(v);
     if (v.weak && is_integer(to) && fit == Fit::checked) require_range(id, to);

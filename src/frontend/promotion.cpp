@@ -8,7 +8,7 @@
 namespace picokernel::frontend {
 namespace {
 
-int weak_rank(DType t) { return is_bool(t) ? 0 : is_float(t) ? 2 : 1; }
+int weak_rank(DType t) { return is_bool(t) ? 0 : is_complex(t) ? 3 : is_float(t) ? 2 : 1; }
 
 LoopType refuse(std::string allowed, std::string hint) {
   return {.dtype = std::nullopt, .allowed = std::move(allowed), .hint = std::move(hint)};
@@ -46,8 +46,10 @@ PromotedType common_type(std::span<const PromotedType> types) {
   if (!strong) return {weak.value_or(DType::f64), true};
   if (!weak || weak_rank(*weak) == 0) return {*strong, false};
   // A number of a higher kind than the arrays' brings its default type, else the arrays decide.
-  if (weak_rank(*weak) > weak_rank(*strong))
+  if (weak_rank(*weak) > weak_rank(*strong)) {
+    if (is_complex(*weak)) return {is_float(*strong) ? complex_of(*strong) : DType::c128, false};
     return {is_float(*weak) ? DType::f64 : DType::i64, false};
+  }
   return {*strong, false};
 }
 
@@ -92,7 +94,10 @@ LoopType loop_type(std::string_view ufunc, Loops loops, DType common,
 
 std::string describe(PromotedType t) {
   if (!t.weak) return std::string(numpy_name(t.dtype));
-  return is_bool(t.dtype) ? "Python bool" : is_float(t.dtype) ? "Python float" : "Python int";
+  return is_bool(t.dtype)      ? "Python bool"
+         : is_complex(t.dtype) ? "Python complex"
+         : is_float(t.dtype)   ? "Python float"
+                               : "Python int";
 }
 
 }  // namespace picokernel::frontend

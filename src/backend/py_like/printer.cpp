@@ -304,7 +304,7 @@ void Printer::compute_host(OpId id) {
     value =
         chosen(op.operands[1]) + " if " + text(op.operands[0]) + " else " + chosen(op.operands[2]);
   } else if (op.opcode == Opcode::bitcast) {
-    const std::string type = "np." + std::string(dtype_name(m_.type(op.results[0]).dtype));
+    const std::string type = dtype_name(m_.type(op.results[0]).dtype, "np");
     value = chosen(op.operands[0]) + ".view(" + type + ")";
   } else {
     const std::string_view function = numpy_function(op.opcode).value_or("");
