@@ -23,6 +23,8 @@ ir::Module expand_fmin_fmax(const ir::Module& m, const Target& target);
 ir::Module expand_functions(const ir::Module& m, const Target& target);
 /// copysign becomes signbit and neg.
 ir::Module expand_copysign(const ir::Module& m, const Target& target);
+/// popcount becomes shifts, masks and additions.
+ir::Module expand_popcount(const ir::Module& m, const Target& target);
 /// neg becomes mul by -1 for floats and sub from 0 for integers.
 ir::Module expand_neg(const ir::Module& m, const Target& target);
 /// Storages are read before any parameter is written: one read per parameter, one write per written
