@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <version>
 
@@ -169,10 +170,10 @@ PK_API Expr apply(const char* ufunc, std::initializer_list<Operand> operands);
 #define PK_UNARY_FUNCTIONS(X) \
   X(abs) X(absolute) X(negative) X(positive) X(sign) X(square) X(reciprocal) X(sqrt) X(exp) \
   X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(cbrt) X(sin) X(cos) X(tan) X(arcsin) \
-  X(arccos) X(arctan) X(sinh) X(cosh) X(tanh) X(arcsinh) X(arccosh) X(arctanh) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
+  X(arccos) X(arctan) X(sinh) X(cosh) X(tanh) X(arcsinh) X(arccosh) X(arctanh) X(spacing) X(conjugate) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
   X(radians) X(isnan) X(isinf) X(isfinite) X(signbit) X(logical_not)
 #define PK_BINARY_FUNCTIONS(X) \
-  X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) X(arctan2) X(hypot) \
+  X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) X(arctan2) X(hypot) X(logaddexp) X(logaddexp2) X(nextafter) X(fmod) \
   X(minimum) X(maximum) X(fmin) X(fmax) X(copysign) X(logical_and) X(logical_or) \
   X(logical_xor)
 // clang-format on
@@ -206,6 +207,21 @@ PK_UNARY_FUNCTIONS(PK_DEFINE)
   inline Expr name(Operand a, Operand b) { return detail::apply(#name, {a, b}); }
 PK_BINARY_FUNCTIONS(PK_DEFINE)
 #undef PK_DEFINE
+
+// Of integers only.
+inline Expr bitwise_count(Operand a) { return detail::apply("bitwise_count", {a}); }
+inline Expr gcd(Operand a, Operand b) { return detail::apply("gcd", {a, b}); }
+inline Expr lcm(Operand a, Operand b) { return detail::apply("lcm", {a, b}); }
+/// a times 2 to the power of an integer.
+inline Expr ldexp(Operand a, Operand exponent) { return detail::apply("ldexp", {a, exponent}); }
+/// A mantissa in [0.5, 1) and an exponent.
+inline std::pair<Expr, Expr> frexp(Operand a) {
+  return {detail::apply("frexp_mantissa", {a}), detail::apply("frexp_exponent", {a})};
+}
+/// What is behind the point, and what is before it.
+inline std::pair<Expr, Expr> modf(Operand a) {
+  return {detail::apply("modf_fraction", {a}), detail::apply("modf_whole", {a})};
+}
 
 inline Expr where(Operand condition, Operand a, Operand b) {
   return detail::apply("where", {condition, a, b});

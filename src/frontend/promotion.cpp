@@ -75,14 +75,17 @@ LoopType loop_type(std::string_view ufunc, Loops loops, DType common,
       return is(is_float(common) ? common : DType::f64);
     case Loops::not_bool:
       return is_bool(common) ? refuse_bool(ufunc) : is(common);
-    case Loops::floating: {
+    case Loops::floating:
+    case Loops::format:
+    case Loops::scaled: {
       if (is_float(common)) return is(common);
       const size_t bytes = float_bytes(common, operands);
       return is(bytes == 2 ? DType::f16 : bytes == 4 ? DType::f32 : DType::f64);
     }
     case Loops::bits:
+    case Loops::integer:
     case Loops::shift:
-      if (is_float(common))
+      if (is_float(common) || (loops == Loops::integer && is_bool(common)))
         return refuse(name +
                           (loops == Loops::bits ? " takes integers and bool" : " takes integers") +
                           "; uint64 with a signed type has float64 as its common type",

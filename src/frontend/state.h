@@ -72,6 +72,7 @@ struct Tracer::State {
   Value compare(const Ufunc& ufunc, std::span<const Value> operands, PromotedType common);
   Value power(const Ufunc& ufunc, std::span<const Value> operands, PromotedType common);
   Value clip(std::span<const Value> operands);
+  Value scale(const Ufunc& ufunc, std::span<const Value> operands);
   Value where(std::span<const Value> operands);
 
   // complex_ufuncs.cpp

@@ -1,8 +1,10 @@
 // Scalar semantics: NumPy 2's where NumPy defines one, docs/semantics.md's rule where it does not.
 #include "ir/eval.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "support/check.h"
@@ -127,6 +129,13 @@ T maximum_of(T x, T y) {
   return x > y ? x : y;
 }
 
+// Of MIN too.
+template <class T>
+Unsigned<T> magnitude(T x) {
+  const auto bits = static_cast<Unsigned<T>>(x);
+  return x < 0 ? static_cast<Unsigned<T>>(0u - bits) : bits;
+}
+
 template <class T>
 T shift_left(T x, T y) {
   if (y < 0 || y >= T(kBits<T>)) return 0;
@@ -174,6 +183,7 @@ T same(Opcode opcode, T x, T y, T z) {
     PK_CASE2(or_, boolean, x || y, integer, x | y)
     PK_CASE2(xor_, boolean, x != y, integer, x ^ y)
     PK_CASE2(not_, boolean, !x, integer, ~x)
+    PK_CASE(gcd, integer, std::gcd(magnitude(x), magnitude(y)))
     PK_CASE(shl, integer, shift_left(x, y))
     PK_CASE(shr, integer, shift_right(x, y))
     PK_CASE(div, floating, x / y)
@@ -211,6 +221,7 @@ T same(Opcode opcode, T x, T y, T z) {
     case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::bitcast: case Opcode::select:
     case Opcode::eq: case Opcode::ne: case Opcode::lt: case Opcode::le: case Opcode::gt: case Opcode::ge:
     case Opcode::isnan: case Opcode::isinf: case Opcode::isfinite: case Opcode::signbit:
+    case Opcode::popcount:
     case Opcode::view: case Opcode::scratch: case Opcode::read: case Opcode::write:
     case Opcode::load: case Opcode::store: case Opcode::alloc: case Opcode::parallel:
     case Opcode::for_: case Opcode::while_: case Opcode::if_: case Opcode::yield: case Opcode::return_:
@@ -232,6 +243,13 @@ bool compare(Opcode opcode, T x, T y) {
   if (opcode == Opcode::gt) return x > y;
   if (opcode == Opcode::ge) return x >= y;
   PK_UNREACHABLE(info(opcode).name);
+}
+
+template <class T>
+uint8_t count(T x) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return static_cast<uint8_t>(std::popcount(magnitude(x)));
+  PK_UNREACHABLE();
 }
 
 template <class T>
@@ -280,6 +298,8 @@ Scalar eval(Opcode opcode, std::span<const Scalar> operands, DType result) {
         return Scalar::of(compare(opcode, x, y));
       case Rule::test:
         return Scalar::of(test(opcode, x));
+      case Rule::count:
+        return Scalar::of(count(x));
       case Rule::same:
         return Scalar::of(T(same(opcode, x, y, z)));
       case Rule::select:

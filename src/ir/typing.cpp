@@ -224,9 +224,10 @@ Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint
     case Rule::same:
       return broadcast_all(m, op, operands, 0);
     case Rule::compare:
-    case Rule::test: {
+    case Rule::test:
+    case Rule::count: {
       Inferred r = broadcast_all(m, op, operands, 0);
-      if (r.ok()) r.results[0].dtype = DType::b1;
+      if (r.ok()) r.results[0].dtype = op.rule == Rule::count ? DType::u8 : DType::b1;
       return r;
     }
     case Rule::select: {

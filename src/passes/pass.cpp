@@ -29,6 +29,7 @@ constexpr Pass kPasses[] = {
     {"expand_fmin_fmax", expand_fmin_fmax, "spells out fmin and fmax"},
     {"expand_functions", expand_functions, "computes exp2, cbrt and hypot by other functions"},
     {"expand_copysign", expand_copysign, "spells out copysign"},
+    {"expand_popcount", expand_popcount, "counts bits by shifts and additions"},
     {"expand_neg", expand_neg, "spells out neg"},
     {"expand_halves", expand_halves, "computes on half types in float32"},
     {"expand_bfloat16", expand_bfloat16, "spells out conversions of bfloat16 in integers"},

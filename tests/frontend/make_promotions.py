@@ -19,12 +19,16 @@ DTYPES = [
 UNARY = [
     "negative", "positive", "absolute", "sign", "square", "reciprocal", "sqrt", "exp", "log",
     "sin", "cos", "tanh", "exp2", "expm1", "log2", "log10", "log1p", "cbrt", "tan", "arcsin",
-    "arccos", "arctan", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "fabs", "rint", "floor", "ceil", "trunc", "degrees", "radians",
-    "isnan", "isinf", "isfinite", "signbit", "invert", "logical_not",
+    "arccos", "arctan", "sinh", "cosh", "arcsinh", "arccosh", "arctanh", "fabs", "rint", "floor",
+    "ceil", "trunc", "degrees", "radians",
+    "isnan", "isinf", "isfinite", "signbit", "invert", "logical_not", "conjugate", "spacing",
+    "bitwise_count",
 ]
 BINARY = [
     "add", "subtract", "multiply", "true_divide", "floor_divide", "remainder", "power",
-    "float_power", "heaviside", "arctan2", "hypot", "minimum", "maximum", "fmin", "fmax", "copysign", "equal",
+    "float_power", "heaviside", "arctan2", "hypot", "logaddexp", "logaddexp2",
+    "nextafter", "fmod", "gcd", "lcm", "ldexp", "minimum", "maximum", "fmin", "fmax", "copysign",
+    "equal",
     "not_equal", "less", "less_equal", "greater", "greater_equal", "bitwise_and",
     "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "logical_and", "logical_or",
     "logical_xor",

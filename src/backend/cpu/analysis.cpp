@@ -158,6 +158,7 @@ class Analyser {
 #define PK_LIBM(name, operands) Opcode::name,
 #include "backend/cpu/libm.def"
 #undef PK_LIBM
+        Opcode::gcd,
     };
     const bool divides = op.opcode == Opcode::floordiv || op.opcode == Opcode::mod;
     return std::ranges::find(kCalls, op.opcode) != std::end(kCalls) ||

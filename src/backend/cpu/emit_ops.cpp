@@ -214,6 +214,8 @@ llvm::Value* OpEmitter::emit(Builder& b, Opcode opcode, std::span<Value* const> 
       return compare(b, opcode, x[0], x[1], from);
     case ir::Rule::test:
       return test(b, opcode, x[0], from);
+    case ir::Rule::count:
+      return popcount(b, x[0], from);
     case ir::Rule::select:
       return b.CreateSelect(x[0], x[1], x[2]);
     case ir::Rule::explicit_:

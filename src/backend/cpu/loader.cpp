@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <type_traits>
 
 #include <llvm/ExecutionEngine/JITSymbol.h>
@@ -37,6 +38,7 @@ const std::map<std::string, uint64_t, std::less<>>& allowed() {
       {"pk_" #name, address_of<Function<double, operands>>(::name)},
 #include "backend/cpu/libm.def"
 #undef PK_LIBM
+      {"pk_gcd", address_of<uint64_t(uint64_t, uint64_t)>(std::gcd<uint64_t, uint64_t>)},
       {"pk_alloc", address_of(allocate_for_launch)},
       {"memcpy", address_of<void*(void*, const void*, size_t)>(::memcpy)},
       {"memmove", address_of<void*(void*, const void*, size_t)>(::memmove)},

@@ -132,6 +132,8 @@ std::optional<std::string_view> mlx_function(Opcode opcode) {
     case Opcode::cbrt:
     case Opcode::hypot:
     case Opcode::fmod:
+    case Opcode::popcount:
+    case Opcode::gcd:
     case Opcode::fma:
       return std::nullopt;
     // Printed in a form of their own.
@@ -412,6 +414,7 @@ constexpr passes::Pass kLegalize[] = {
     {"expand_functions", passes::expand_functions, "MLX has no exp2, cbrt and hypot"},
     {"expand_copysign", passes::expand_copysign, "MLX has none"},
     {"expand_fmin_fmax", passes::expand_fmin_fmax, "MLX has none"},
+    {"expand_popcount", passes::expand_popcount, "MLX has none"},
     {"expand_shifts", passes::expand_shifts, "MLX takes counts modulo the width"},
     {"fold", passes::fold, "what the expansions made of constants"},
     {"cse", passes::cse, "what they made twice"},

@@ -138,6 +138,10 @@ std::optional<std::string_view> numpy_function(Opcode opcode) {
       return "np.bitwise_xor";
     case Opcode::not_:
       return "np.invert";
+    case Opcode::popcount:
+      return "np.bitwise_count";
+    case Opcode::gcd:
+      return "np.gcd";
     case Opcode::shl:
       return "np.left_shift";
     case Opcode::shr:

@@ -30,6 +30,8 @@ ir::Module expand_halves(const ir::Module& m, const Target& target);
 ir::Module expand_bfloat16(const ir::Module& m, const Target& target);
 /// Casts from float64 to float16 go through a float32 that is rounded to odd.
 ir::Module expand_double_to_half(const ir::Module& m, const Target& target);
+/// popcount becomes shifts, masks and additions.
+ir::Module expand_popcount(const ir::Module& m, const Target& target);
 /// neg becomes mul by -1 for floats and sub from 0 for integers.
 ir::Module expand_neg(const ir::Module& m, const Target& target);
 /// Storages are read before any parameter is written: one read per parameter, one write per written
