@@ -208,7 +208,7 @@ Complex power(ir::Builder& b, Operands x) {
   const ValueId nan = m.number(std::numeric_limits<double>::quiet_NaN());
   const ValueId of_zero = m.both({m.is_zero(x[0].real), m.is_zero(x[0].imag)});
   const ValueId to_zero = m.both({m.is_zero(x[1].real), m.is_zero(x[1].imag)});
-  const ValueId vanishes = m.both({m.op(Opcode::gt, {x[1].real, zero}), m.is_zero(x[1].imag)});
+  const ValueId vanishes = m.op(Opcode::gt, {x[1].real, zero});
   const ValueId at_zero = m.select({vanishes, zero, nan});
   const ValueId real = m.select({of_zero, at_zero, general.real});
   const ValueId imag = m.select({of_zero, at_zero, general.imag});
