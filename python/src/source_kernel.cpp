@@ -3,6 +3,7 @@
 
 #include "ir/text.h"
 #include "kernel_object.h"
+#include "runtime/fp_control.h"
 #include "support/check.h"
 
 namespace picokernel::python {
@@ -20,6 +21,7 @@ PyObject* open_text(const Entry& entry, bool instrumented) {
   PyObject* opened = own_attribute("picokernel.sources", "opened");
   if (opened == nullptr) throw ErrorSet{};
   const backend::Artifact& artifact = entry.plan->artifact();
+  const runtime::FpControlScope fp_control;  // Python reads the source's constants
   nb::object result;
   try {
     if (!instrumented) {
@@ -146,6 +148,7 @@ bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject*
     all[i] = number;
   }
   PyObject* result = nullptr;
+  const runtime::FpControlScope fp_control;
   if (entry.twin_ready && trace::enabled()) {
     trace::Stamps stamps(entry.ops);
     result = PyObject_Vectorcall(entry.source->twin, all.data(), all.size(), nullptr);
