@@ -2,7 +2,7 @@
 // first call.
 #include <algorithm>
 
-#include "planning.h"
+#include "foreign.h"
 
 namespace picokernel::python {
 
@@ -127,6 +127,8 @@ PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, P
   if (k.kernel == nullptr) throw_launch_error("this kernel was never initialised");
   const size_t named = keywords == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(keywords));
   if (is_inline(args, count + named)) return call_inline(self, args, count, keywords);
+  if (count <= k.parameters.size() && any_foreign(args, count, keywords))
+    return call_foreign(self, args, count, keywords);
   const Bound b = bind(k, args, count, keywords);
   const backend::Backend& backend = backend_for(k, b);
   Planned p = plan_call(self, b, backend);

@@ -1,6 +1,7 @@
 // The module picokernel._core.
 #define PK_IMPORT_NUMPY
 #include "core.h"
+#include "foreign.h"
 #include "numpy_api.h"
 
 namespace picokernel::python {
@@ -22,4 +23,5 @@ NB_MODULE(_core, m) {
   bind_profile(m);
   init_binding(m);
   bind_kernel(m);
+  bind_foreign(m);
 }
