@@ -15,6 +15,14 @@ class Kernel(_core.KernelBase):
     array is wanted. `backend=` names the backend of this call. Raises CompileError (a SyntaxError
     at the kernel's line) if the function cannot be compiled, LaunchError (a ValueError) if the
     arguments do not fit; nothing is written then.
+
+    Arrays of others are read and written in place, never copied: tensors of torch, jax and whatever
+    speaks DLPack, if they are in the CPU's memory; buffers (memoryview, bytearray, array.array);
+    columns of pandas and other array-likes. A call takes the arrays of one library, and its new
+    arrays are that library's; numbers, NumPy scalars and 0-d arrays stand beside any. Buffers and
+    array-likes count as NumPy's. Arrays of MLX run on backend mlx unless another is named: lazily,
+    with lazy results, and with NumPy arrays beside them, which are copied. Arrays of jax are
+    read-only.
     """
 
     def __init__(self, function, backend=None):

@@ -197,7 +197,9 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
       if (span.recording())
         span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(copy))));
     }
-    if (!run_source(entry, args, given.data(), out_objects, outs.size())) return nullptr;
+    const nb::object nothing =
+        nb::steal(run_source(entry, args, given.data(), out_objects, outs.size()));
+    if (!nothing.is_valid()) return nullptr;
     for (const size_t i : entry.reversed)
       if (entry.plan->written()[i] &&
           PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(objects[i]),

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "dlpack.h"
+#include "own_arrays.h"
 
 namespace picokernel::python {
 
@@ -228,7 +229,12 @@ template <class Managed>
 nb::object owner_of(Managed* tensor) {
   PyObject* capsule = PyCapsule_New(tensor, nullptr, [](PyObject* c) {
     auto* owned = static_cast<Managed*>(PyCapsule_GetPointer(c, nullptr));
-    if (owned->deleter != nullptr) owned->deleter(owned);
+    if (owned->deleter == nullptr) return;
+    // It may run Python code, and an error may be on its way.
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    owned->deleter(owned);
+    PyErr_Restore(type, value, traceback);
   });
   if (capsule == nullptr) {
     if (tensor->deleter != nullptr) tensor->deleter(tensor);
@@ -574,26 +580,26 @@ Adopted::Adopted(const KernelState& k, PyObject* const* args, size_t count, PyOb
 bool Adopted::of_mlx() const { return library_ != nullptr && library_->package == "mlx"; }
 
 // Borrowed.
-PyObject* Adopted::view_of(PyObject* object, Place place) {
+PyObject* Adopted::view_of(PyObject* object, Place place, bool own_arrays) {
   const Reader* reader = foreign_reader(object);
-  if (reader == nullptr) return object;
+  if (reader == nullptr || (own_arrays && reader->package == "mlx")) return object;
   for (const View& v : views_)
     if (v.theirs == object) return v.array.ptr();
   views_.push_back({object, read_foreign(object, {*this, place}, *reader)});
   return views_.back().array.ptr();
 }
 
-void Adopted::read() {
+void Adopted::read(bool own_arrays) {
   for (size_t i = 0; i < values_.size(); ++i) {
     if (!is_outs(i)) {
-      values_[i] = view_of(values_[i], {i});
+      values_[i] = view_of(values_[i], {i}, own_arrays);
       continue;
     }
     PyObject* const theirs = values_[i];
     outs_ = nb::steal(PyTuple_New(PyTuple_GET_SIZE(theirs)));
     if (!outs_.is_valid()) throw ErrorSet{};
     for (Py_ssize_t n = 0; n < PyTuple_GET_SIZE(theirs); ++n) {
-      PyObject* const array = view_of(PyTuple_GET_ITEM(theirs, n), {i, n});
+      PyObject* const array = view_of(PyTuple_GET_ITEM(theirs, n), {i, n}, own_arrays);
       Py_INCREF(array);
       PyTuple_SET_ITEM(outs_.ptr(), n, array);
     }
@@ -605,7 +611,10 @@ void Adopted::read() {
 PyObject* Adopted::one_given_back(PyObject* item) const {
   for (const View& v : views_)
     if (v.array.ptr() == item) return nb::borrow(v.theirs).release().ptr();
-  if (library_ != nullptr && (PyArray_Check(item) || PyArray_IsScalar(item, Generic)))
+  bool passed = std::find(values_.begin(), values_.end(), item) != values_.end();
+  for (Py_ssize_t n = 0; outs_.is_valid() && n < PyTuple_GET_SIZE(outs_.ptr()); ++n)
+    passed = passed || PyTuple_GET_ITEM(outs_.ptr(), n) == item;
+  if (library_ != nullptr && !passed && (PyArray_Check(item) || PyArray_IsScalar(item, Generic)))
     return in_library(item, *library_, example_);
   return nb::borrow(item).release().ptr();
 }
@@ -630,8 +639,17 @@ PyObject* Adopted::give_back(PyObject* result) const {
 
 PyObject* call_foreign(KernelObject* self, PyObject* const* args, size_t count,
                        PyObject* keywords) {
-  Adopted adopted(*self->state, args, count, keywords);
-  adopted.read();
+  const KernelState& k = *self->state;
+  Adopted adopted(k, args, count, keywords);
+  if (adopted.of_mlx()) {
+    const backend::Backend* named = named_backend_for(k, bind(k, args, count, keywords));
+    if (const backend::Backend* own = own_arrays_backend(named)) {
+      adopted.read(true);
+      return adopted.give_back(
+          call_on_own_arrays(self, bind(k, adopted.values(), count, keywords), *own));
+    }
+  }
+  adopted.read(false);
   return adopted.give_back(
       self->vectorcall(reinterpret_cast<PyObject*>(self), adopted.values(), count, keywords));
 }

@@ -21,11 +21,11 @@ class Adopted {
   /// At most one value per parameter. Throws LaunchError if two libraries' arrays are among them.
   Adopted(const KernelState& k, PyObject* const* args, size_t count, PyObject* keywords);
 
-  /// The arrays are mlx.core.array: backend mlx computes on them as they are.
+  /// The arrays are those of MLX, whose backend takes them as they are.
   bool of_mlx() const;
-  /// Puts NumPy arrays in the place of all that is foreign. Throws LaunchError for an array that
-  /// cannot be read in place.
-  void read();
+  /// Puts NumPy arrays in the place of all that is foreign, but for what a library's own backend
+  /// takes. Throws LaunchError for an array that cannot be read in place.
+  void read(bool own_arrays);
   /// The values of the call: positional, then keywords'.
   PyObject* const* values() const { return values_.data(); }
   /// What the call returned, in terms of what was passed: new arrays as the library's, the views as
@@ -46,7 +46,7 @@ class Adopted {
   };
   bool is_outs(size_t value) const;
   void meet(PyObject* object, Place place);
-  PyObject* view_of(PyObject* object, Place place);
+  PyObject* view_of(PyObject* object, Place place, bool own_arrays);
   PyObject* one_given_back(PyObject* item) const;
 
   const KernelState& k_;

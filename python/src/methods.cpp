@@ -1,5 +1,9 @@
 // Making a kernel object, and the methods that picokernel/kernel.py is built on.
+#include <optional>
+
 #include "driver/backends.h"
+#include "foreign.h"
+#include "own_arrays.h"
 #include "plan_view.h"
 #include "planning.h"
 
@@ -75,11 +79,21 @@ PyObject* method_plan(PyObject* object, PyObject* args) noexcept {
     const nb::object names = nb::steal(PySequence_Tuple(named));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.ptr()); ++i)
       all.push_back(PyDict_GetItem(named, PyTuple_GET_ITEM(names.ptr(), i)));
-    const Bound b = bind(*self->state, all.data(), count, names.ptr());
-    const backend::Backend* backend = backend_name == Py_None
-                                          ? &backend_for(*self->state, b)
-                                          : &backend_to_look_at(utf8(backend_name));
-    const Planned p = plan_call(self, b, *backend);
+    const KernelState& k = *self->state;
+    Bound b = bind(k, all.data(), count, names.ptr());
+    const backend::Backend* backend =
+        backend_name == Py_None ? named_backend_for(k, b) : &backend_to_look_at(utf8(backend_name));
+    std::optional<Adopted> adopted;
+    if (any_foreign(all.data(), count, names.ptr())) {
+      adopted.emplace(k, all.data(), count, names.ptr());
+      if (adopted->of_mlx())
+        if (const backend::Backend* own = own_arrays_backend(backend)) backend = own;
+      adopted->read(backend != nullptr && backend->returns_results);
+      b = bind(k, adopted->values(), count, names.ptr());
+    }
+    if (backend == nullptr) backend = &backend_of(k);
+    const StandIns stand_ins(k, b);
+    const Planned p = plan_call(self, stand_ins.bound(), *backend);
     return nb::cast(PlanView{p.entry->plan, backend, nb::borrow(object)}).release().ptr();
   });
 }
@@ -92,7 +106,9 @@ PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
     const Entry* last = k.recent[0];
     if (last == nullptr) Py_RETURN_NONE;
     const backend::Backend* backend =
-        backend_name == Py_None ? last->backend : &backend_to_look_at(utf8(backend_name));
+        backend_name == Py_None || utf8(backend_name) == last->backend->name
+            ? last->backend
+            : &backend_to_look_at(utf8(backend_name));
     const driver::Plan* plan = last->plan;
     if (backend != last->backend) {
       std::vector<driver::Arg> args;
