@@ -9,8 +9,12 @@ import numpy as np
 SCRATCH_CAP = 64 << 20  # bytes that a thread keeps for reuse, of all kernels together
 
 
-class _Kept(dict):
-    """One thread's scratch, oldest first: (id of a kernel's dict, number) -> (the dict, bytes)."""
+class _Kept:
+    """One thread's scratch."""
+
+    def __init__(self):
+        # Oldest first: (id of a kernel's dict, number) -> (the dict, bytes)
+        self.arrays = {}
 
 
 _thread = threading.local()
@@ -71,6 +75,7 @@ def _keep(mine, i, what):
     if (kept := getattr(_thread, "kept", None)) is None:
         kept = _thread.kept = _Kept()
         _threads.add(kept)
+    kept = kept.arrays
     size = what[2].nbytes
     _drop(kept, (id(mine), i))
     if size > SCRATCH_CAP:
@@ -92,4 +97,4 @@ def _drop(kept, key):
 
 def trim():
     """Drops the scratch of all threads; gives the number of bytes."""
-    return sum(_drop(kept, key) for kept in list(_threads) for key in list(kept))
+    return sum(_drop(kept.arrays, key) for kept in list(_threads) for key in list(kept.arrays))

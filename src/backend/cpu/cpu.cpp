@@ -35,7 +35,7 @@ Artifact emit_asm(const ir::Module& kernel) {
 std::unique_ptr<runtime::Executable> open(const Artifact& artifact, const ir::Module&) {
   std::string_view code = artifact.code;
   const KernelInfo info = read_info(code);
-  return make_executable(info, code);
+  return make_executable(artifact.entry, info, code);
 }
 
 std::string prints_only() { return "it prints only; run kernels on `cpu`"; }
