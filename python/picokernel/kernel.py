@@ -2,6 +2,8 @@
 
 import functools
 import inspect
+import os
+from html import escape
 
 from . import _core
 from .errors import CompileError, LaunchError, at_line
@@ -48,6 +50,27 @@ class Kernel(_core.KernelBase):
 
     def __repr__(self):
         return f"<picokernel.Kernel {self.__qualname__}{inspect.signature(self.__wrapped__)}>"
+
+    def _repr_html_(self):
+        """For notebooks: what the kernel is, how it was called last, and the IR of the last call."""
+        file, line = self._place[:2]
+        parts = [
+            f"<code>{escape(f'{self.__qualname__}{inspect.signature(self.__wrapped__)}')}</code>",
+            f" <small>kernel, {escape(os.path.basename(file))}:{line}</small>",
+        ]
+        if calls := self._recent_calls():
+            head = "".join(f"<th>{escape(name)}</th>" for name in self.parameters)
+            rows = "".join(
+                f"<tr><td>{escape(backend)}</td>"
+                + "".join(f"<td>{escape(text)}</td>" for text in texts)
+                + "</tr>"
+                for backend, texts in calls
+            )
+            parts.append(f"<table><tr><th>backend</th>{head}</tr>{rows}</table>")
+            parts.append(f"<pre>{escape(self.ir())}</pre>")
+        live = ", ".join(name for name, reason in _core.backends().items() if not reason)
+        parts.append(f"<small>backends: {escape(live)}</small>")
+        return f"<div>{''.join(parts)}</div>"
 
     def __reduce__(self):
         return self.__qualname__  # by reference, as functions are

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "driver/backends.h"
+#include "driver/signature.h"
 #include "foreign.h"
 #include "own_arrays.h"
 #include "plan_view.h"
@@ -130,6 +131,37 @@ PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
   });
 }
 
+// What a call brought for each parameter: "float32 (3, 4)", "a Python int", or the constant itself.
+nb::list describe_call(const KernelState& k, const Entry& entry) {
+  nb::list texts;
+  size_t n = 0;
+  for (size_t i = 0; i < k.parameters.size(); ++i) {
+    PyObject* const constant = entry.constants.empty() ? nullptr : entry.constants[i];
+    if (constant != nullptr) {
+      texts.append(nb::repr(nb::borrow(constant)));
+      continue;
+    }
+    const Layout& layout = entry.layouts[n++];
+    driver::Arg arg = layout.arg;
+    arg.shape = layout.shape.data();
+    texts.append(driver::describe(arg));
+  }
+  return texts;
+}
+
+// _recent_calls(): (backend, one text per parameter) of the kinds of call seen last, the latest
+// first.
+PyObject* method_recent_calls(PyObject* object, PyObject*) noexcept {
+  return guarded([&]() -> PyObject* {
+    const KernelState& k = *reinterpret_cast<KernelObject*>(object)->state;
+    nb::list calls;
+    for (const Entry* entry : k.recent)
+      if (entry != nullptr)
+        calls.append(nb::make_tuple(entry->backend->name, describe_call(k, *entry)));
+    return calls.release().ptr();
+  });
+}
+
 // _add_constant(array): the trace in progress starts again with this array as one more argument.
 PyObject* method_add_constant(PyObject*, PyObject* array) noexcept {
   return guarded([&]() -> PyObject* {
@@ -177,6 +209,7 @@ PyObject* get_default_backend(PyObject* object, void*) noexcept {
 
 PyMethodDef kernel_methods[] = {{"_plan", method_plan, METH_VARARGS, nullptr},
                                 {"_last_plan", method_last_plan, METH_O, nullptr},
+                                {"_recent_calls", method_recent_calls, METH_NOARGS, nullptr},
                                 {"_add_constant", method_add_constant, METH_O, nullptr},
                                 {"_fix_exponents", method_fix_exponents, METH_O, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
