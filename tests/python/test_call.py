@@ -68,7 +68,7 @@ def test_arity():
     ("bad", "message", "hint"),
     [
         ([1.0, 2.0], "argument 2 'b' of kernel 'fma'", "np.asarray"),
-        ({"x": 1}, "is a dict", "NumPy arrays, numbers"),
+        ({"x": 1}, "is a dict", "kernels take arrays, numbers"),
         (np.array([None, 1]), "has dtype object", "np.asarray(x, dtype=np.float64)"),
         (
             np.arange(6, dtype=">f4"),
@@ -93,12 +93,6 @@ def test_arity():
 def test_arguments_that_kernels_do_not_take(bad, message, hint):
     text = refused(message, lambda: fma(A, bad, C))
     assert hint in text, text
-
-
-def test_mlx_arrays_are_refused():
-    mx = pytest.importorskip("mlx.core")
-    text = refused("argument 2 'b'", lambda: fma(A, mx.array([1.0]), C))
-    assert "NumPy arrays" in text
 
 
 def test_shapes_that_do_not_broadcast():
