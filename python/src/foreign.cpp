@@ -195,26 +195,8 @@ constexpr ElementType kElementTypes[] = {
     {kDLBfloat, 16, kBfloat16},
 };
 
-// NumPy's number of bfloat16; NPY_NOTYPE without ml_dtypes.
-int bfloat16_number() {
-  static const int number = [] {
-    const nb::object module = nb::steal(PyImport_ImportModule("ml_dtypes"));
-    const nb::object type =
-        nb::steal(module.is_valid() ? PyObject_GetAttrString(module.ptr(), "bfloat16") : nullptr);
-    PyArray_Descr* descr = nullptr;
-    if (!type.is_valid() || !PyArray_DescrConverter(type.ptr(), &descr)) {
-      PyErr_Clear();
-      return static_cast<int>(NPY_NOTYPE);
-    }
-    const int found = descr->type_num;
-    Py_DECREF(descr);
-    return found;
-  }();
-  return number;
-}
-
 int number_of(const ElementType& type) {
-  return type.number == kBfloat16 ? bfloat16_number() : type.number;
+  return type.number == kBfloat16 ? number_of_dtype(DType::bf16) : type.number;
 }
 
 // ---- Reading -----------------------------------------------------------------------------------
