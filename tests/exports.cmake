@@ -1,11 +1,11 @@
-# The core library LIBRARY exports namespace picokernel and nothing else, and needs neither Python nor libLLVM. NM, READELF: tools.
+# The core library LIBRARY exports namespace picokernel and gdb's JIT interface and nothing else, and needs neither Python nor libLLVM. NM, READELF: tools.
 execute_process(COMMAND ${NM} -DC --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" "," symbols "${symbols}")
 string(REGEX REPLACE "\n$" "" symbols "${symbols}")
 string(REPLACE "\n" ";" symbols "${symbols}")
 list(LENGTH symbols count)
 list(FILTER symbols EXCLUDE REGEX
-     "^[0-9a-f]+ [A-Za-z] ((vtable|VTT|typeinfo|typeinfo name|guard variable) for )?picokernel(::|_)")
+     "^[0-9a-f]+ [A-Za-z] (((vtable|VTT|typeinfo|typeinfo name|guard variable) for )?picokernel(::|_)|__jit_debug_)")
 if(symbols)
   list(JOIN symbols "\n" text)
   message(FATAL_ERROR "exported, and not of picokernel:\n${text}")

@@ -6,6 +6,7 @@
 #include <picokernel/dtype.h>
 #include <picokernel/expr.h>
 #include <picokernel/kernel.h>
+#include <picokernel/memory.h>
 #include <picokernel/profile.h>
 
 namespace pk = picokernel;

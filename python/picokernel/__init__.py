@@ -14,7 +14,7 @@ print(fma.ir(), fma.source("numpy"))
 from numpy import clip, maximum, minimum, where
 
 from . import _core
-from ._core import __version__, backends, num_threads, set_num_threads, span
+from ._core import __version__, backends, empty, num_threads, set_num_threads, span
 from .errors import CompileError, Error, InternalError, KernelError, LaunchError
 from .kernel import Kernel, kernel
 
@@ -30,6 +30,7 @@ __all__ = [
     "__version__",
     "backends",
     "clip",
+    "empty",
     "functions",
     "kernel",
     "maximum",
@@ -38,6 +39,7 @@ __all__ = [
     "profile",
     "set_num_threads",
     "span",
+    "trim",
     "use",
     "where",
 ]
@@ -76,3 +78,14 @@ def functions():
     from .numpy_functions import functions
 
     return functions()
+
+
+def trim():
+    """Returns the memory that picokernel keeps for reuse to the system, and gives the number of bytes.
+
+    Each thread keeps up to 64 MiB of large results and of scratch that native code has freed on it,
+    and up to 64 MiB of arrays that printed NumPy sources use between their lines. Arrays in use are
+    not affected."""
+    from . import sources
+
+    return _core.trim() + sources.trim()

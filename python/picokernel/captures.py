@@ -68,7 +68,7 @@ def freeze(value, what="an argument"):
         return Same(value)
     raise LaunchError(
         f"{what} is a {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
-        + "\n  kernels take NumPy arrays, numbers, and as constants: bool, str, None, dtypes,"
+        + "\n  kernels take arrays, numbers, and as constants: bool, str, None, dtypes,"
         " functions and tuples of these"
         + ("\n  make an array of it by np.asarray" if isinstance(value, list) else "")
     )

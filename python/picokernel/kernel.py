@@ -2,6 +2,8 @@
 
 import functools
 import inspect
+import os
+from html import escape
 
 from . import _core
 from .errors import CompileError, LaunchError, at_line
@@ -15,6 +17,14 @@ class Kernel(_core.KernelBase):
     array is wanted. `backend=` names the backend of this call. Raises CompileError (a SyntaxError
     at the kernel's line) if the function cannot be compiled, LaunchError (a ValueError) if the
     arguments do not fit; nothing is written then.
+
+    Arrays of others are read and written in place, never copied: tensors of torch, jax and whatever
+    speaks DLPack, if they are in the CPU's memory; buffers (memoryview, bytearray, array.array);
+    columns of pandas and other array-likes. A call takes the arrays of one library, and its new
+    arrays are that library's; numbers, NumPy scalars and 0-d arrays stand beside any. Buffers and
+    array-likes count as NumPy's. Arrays of MLX run on backend mlx unless another is named: lazily,
+    with lazy results, and with NumPy arrays beside them, which are copied. Arrays of jax are
+    read-only.
     """
 
     def __init__(self, function, backend=None):
@@ -40,6 +50,27 @@ class Kernel(_core.KernelBase):
 
     def __repr__(self):
         return f"<picokernel.Kernel {self.__qualname__}{inspect.signature(self.__wrapped__)}>"
+
+    def _repr_html_(self):
+        """For notebooks: what the kernel is, how it was called last, and the IR of the last call."""
+        file, line = self._place[:2]
+        parts = [
+            f"<code>{escape(f'{self.__qualname__}{inspect.signature(self.__wrapped__)}')}</code>",
+            f" <small>kernel, {escape(os.path.basename(file))}:{line}</small>",
+        ]
+        if calls := self._recent_calls():
+            head = "".join(f"<th>{escape(name)}</th>" for name in self.parameters)
+            rows = "".join(
+                f"<tr><td>{escape(backend)}</td>"
+                + "".join(f"<td>{escape(text)}</td>" for text in texts)
+                + "</tr>"
+                for backend, texts in calls
+            )
+            parts.append(f"<table><tr><th>backend</th>{head}</tr>{rows}</table>")
+            parts.append(f"<pre>{escape(self.ir())}</pre>")
+        live = ", ".join(name for name, reason in _core.backends().items() if not reason)
+        parts.append(f"<small>backends: {escape(live)}</small>")
+        return f"<div>{''.join(parts)}</div>"
 
     def __reduce__(self):
         return self.__qualname__  # by reference, as functions are
@@ -138,7 +169,7 @@ class Kernel(_core.KernelBase):
         from .traced import Trace, TracedArray
 
         dynamic = sum(isinstance(value, _core.Value) for value in values)
-        trace = Trace(tracer, self._place, dynamic, self._add_constant, self._fix_exponents)
+        trace = Trace(tracer, self._place, dynamic, self._add_constant, self._fix_numbers)
         args, number = [], 0
         for i, value in enumerate(values):
             if isinstance(value, _core.Value):

@@ -2,10 +2,23 @@
 
 import linecache
 import threading
+import weakref
 
 import numpy as np
 
-SCRATCH_CAP = 64 << 20  # bytes that one opened kernel keeps for reuse, per thread
+SCRATCH_CAP = 64 << 20  # bytes that a thread keeps for reuse, of all kernels together
+
+
+class _Kept:
+    """One thread's scratch."""
+
+    def __init__(self):
+        # Oldest first: (id of a kernel's dict, number) -> (the dict, bytes)
+        self.arrays = {}
+
+
+_thread = threading.local()
+_threads = weakref.WeakSet()  # of every _Kept
 
 
 def opened(text, entry, backend, stamp=None, lines=()):
@@ -51,14 +64,41 @@ def _scratch_pool():
 
     def scratch(i, shape, dtype):
         """An array of undefined content: the i-th that a call asks for."""
-        kept = local.__dict__
-        last = kept.get(i)
+        mine = local.__dict__
+        last = mine.get(i)
         if last is not None and last[0] == shape and last[1] is dtype:
             return last[2]
         array = np.empty(shape, dtype)
-        kept.pop(i, None)
-        if sum(x[2].nbytes for x in kept.values()) + array.nbytes <= SCRATCH_CAP:
-            kept[i] = (shape, dtype, array)
+        _keep(mine, i, (shape, dtype, array))
         return array
 
     return scratch
+
+
+def _keep(mine, i, what):
+    if (kept := getattr(_thread, "kept", None)) is None:
+        kept = _thread.kept = _Kept()
+        _threads.add(kept)
+    kept = kept.arrays
+    size = what[2].nbytes
+    _drop(kept, (id(mine), i))
+    if size > SCRATCH_CAP:
+        return
+    for oldest in list(kept):
+        if sum(n for _, n in list(kept.values())) <= SCRATCH_CAP - size:
+            break
+        _drop(kept, oldest)
+    mine[i] = what
+    kept[id(mine), i] = mine, size
+
+
+def _drop(kept, key):
+    # Another thread may trim at the same time.
+    mine, size = kept.pop(key, ({}, 0))
+    mine.pop(key[1], None)
+    return size
+
+
+def trim():
+    """Drops the scratch of all threads; gives the number of bytes."""
+    return sum(_drop(kept.arrays, key) for kept in list(_threads) for key in list(kept.arrays))

@@ -310,11 +310,16 @@ PyObject* new_output(const driver::OutputSpec& spec) noexcept {
   PyArray_Descr* descr = PyArray_DescrFromType(number_of_dtype(spec.dtype));
   size_t bytes = size_of(spec.dtype);
   for (const int64_t n : spec.shape) bytes *= static_cast<size_t>(n);
-  auto* shape = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(spec.shape.data()));
-  auto* strides = const_cast<npy_intp*>(reinterpret_cast<const npy_intp*>(spec.strides.data()));
+  const auto* shape = reinterpret_cast<const npy_intp*>(spec.shape.data());
+  const auto* strides = reinterpret_cast<const npy_intp*>(spec.strides.data());
   const int rank = static_cast<int>(spec.shape.size());
   if (bytes < kPooled)
     return PyArray_NewFromDescr(&PyArray_Type, descr, rank, shape, strides, nullptr, 0, nullptr);
+  return new_pooled(descr, rank, shape, strides, bytes);
+}
+
+PyObject* new_pooled(PyArray_Descr* descr, int rank, const npy_intp* shape, const npy_intp* strides,
+                     size_t bytes) noexcept {
   runtime::Buffer* buffer = nullptr;
   try {
     buffer = new runtime::Buffer(runtime::allocate(bytes));

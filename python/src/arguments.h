@@ -42,5 +42,9 @@ PyObject* as_pairs(PyObject* object) noexcept;
 
 /// A new array for an output. Large ones come from the runtime's pool. Null with an error set.
 PyObject* new_output(const driver::OutputSpec& spec) noexcept;
+/// An uninitialised array of so many bytes from the runtime's pool; strides may be null. Takes
+/// `descr`. Null with an error set.
+PyObject* new_pooled(PyArray_Descr* descr, int rank, const npy_intp* shape, const npy_intp* strides,
+                     size_t bytes) noexcept;
 
 }  // namespace picokernel::python

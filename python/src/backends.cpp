@@ -79,14 +79,19 @@ const backend::Backend& backend_named(std::string_view name) {
   return backend;
 }
 
-const backend::Backend& backend_of(const KernelState& k) {
+const backend::Backend* named_backend_of(const KernelState& k) {
   PyObject* name = nullptr;
   if (PyContextVar_Get(chosen, Py_None, &name) != 0) throw ErrorSet{};
   const nb::object owned = nb::steal(name);
-  if (!owned.is_none()) return backend_named(nb::cast<std::string_view>(owned));
-  if (!k.backend_name.empty()) return backend_named(k.backend_name);
-  if (!from_environment.empty()) return backend_named(from_environment);
-  return default_backend();
+  if (!owned.is_none()) return &backend_named(nb::cast<std::string_view>(owned));
+  if (!k.backend_name.empty()) return &backend_named(k.backend_name);
+  if (!from_environment.empty()) return &backend_named(from_environment);
+  return nullptr;
+}
+
+const backend::Backend& backend_of(const KernelState& k) {
+  const backend::Backend* named = named_backend_of(k);
+  return named != nullptr ? *named : default_backend();
 }
 
 void bind_backends(nb::module_& m) {

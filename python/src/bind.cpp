@@ -2,7 +2,7 @@
 // first call.
 #include <algorithm>
 
-#include "planning.h"
+#include "foreign.h"
 
 namespace picokernel::python {
 
@@ -76,15 +76,17 @@ Bound bind(const KernelState& k, PyObject* const* args, size_t count, PyObject* 
   return b;
 }
 
-const backend::Backend& backend_for(KernelState& k, const Bound& b) {
-  if (b.backend == nullptr) return backend_of(k);
+const backend::Backend* named_backend_for(const KernelState& k, const Bound& b) {
+  if (b.backend == nullptr) return named_backend_of(k);
   if (!PyUnicode_Check(b.backend))
     throw_launch_error(std::string("backend= is a ") + Py_TYPE(b.backend)->tp_name,
                        {"it takes a backend's name"});
-  return backend_named(utf8(b.backend));
+  return &backend_named(utf8(b.backend));
 }
 
-namespace {
+const backend::Backend& backend_for(const KernelState& k, const Bound& b) {
+  return b.backend == nullptr ? backend_of(k) : *named_backend_for(k, b);
+}
 
 void remember(KernelState& k, Entry* entry) {
   auto end = std::find(k.recent.begin(), k.recent.end(), entry);
@@ -92,6 +94,8 @@ void remember(KernelState& k, Entry* entry) {
   std::move_backward(k.recent.begin(), end, end + 1);
   k.recent[0] = entry;
 }
+
+namespace {
 
 // Inside a trace, kernels are part of the one that is traced.
 bool is_inline(PyObject* const* args, size_t count) {
@@ -127,6 +131,8 @@ PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, P
   if (k.kernel == nullptr) throw_launch_error("this kernel was never initialised");
   const size_t named = keywords == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(keywords));
   if (is_inline(args, count + named)) return call_inline(self, args, count, keywords);
+  if (count <= k.parameters.size() && any_foreign(args, count, keywords))
+    return call_foreign(self, args, count, keywords);
   const Bound b = bind(k, args, count, keywords);
   const backend::Backend& backend = backend_for(k, b);
   Planned p = plan_call(self, b, backend);

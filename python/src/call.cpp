@@ -224,7 +224,9 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
       return true;
     };
     if (!take_apart(given, args) || !take_apart(results, outs)) return nullptr;
-    if (!run_source(entry, args, given.data(), results.data(), outs.size())) return nullptr;
+    const nb::object nothing =
+        nb::steal(run_source(entry, args, given.data(), results.data(), outs.size()));
+    if (!nothing.is_valid()) return nullptr;
     for (const size_t i : entry.reversed)
       if (entry.plan->written()[i] &&
           PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(objects[i]),

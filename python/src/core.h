@@ -20,6 +20,7 @@ void bind_backends(nb::module_& m);
 void bind_errors();
 void bind_ir(nb::module_& m);
 void bind_kernel(nb::module_& m);
+void bind_memory(nb::module_& m);
 void bind_profile(nb::module_& m);
 void bind_tracer(nb::module_& m);
 

@@ -24,7 +24,7 @@ struct SourceKernel {
 struct Parameter {
   PyObject* name = nullptr;      // interned
   PyObject* fallback = nullptr;  // the default; null: none
-  bool is_exponent = false;      // of a power: some Python numbers are fixed while tracing
+  bool is_static = false;  // an exponent or a bound: some Python numbers are fixed while tracing
 };
 
 // A global, a cell or an attribute that the function reads, and what it held when the function was
@@ -132,9 +132,13 @@ extern thread_local int trace_depth;
 
 /// The call of a kernel with anything unusual about it.
 PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, PyObject* keywords);
+/// The entry becomes the one that calls try first.
+void remember(KernelState& k, Entry* entry);
 /// The backend of a call that names none: pk.use, then the decorator, then the environment, then
 /// where the data is.
 const backend::Backend& backend_of(const KernelState& k);
+/// The same; null: where the data is decides.
+const backend::Backend* named_backend_of(const KernelState& k);
 
 /// Runs a planned call. A first recorded one makes the instrumented twin. `objects`: the arguments,
 /// hidden ones included; `outs` and `out_objects`: one per output, with null data where an array is
@@ -150,14 +154,15 @@ SourceKernel* open_source(KernelState& k, const Entry& entry);
 void close_source(SourceKernel* source) noexcept;
 /// Makes the instrumented twin if there is none; throws ErrorSet.
 void prepare_twin(Entry& entry);
-/// Calls the printed function, or its twin while somebody records. False with an error set.
-bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
-                PyObject* const* outs, size_t out_count);
+/// Calls the printed function, or its twin while somebody records, and gives what that returns;
+/// null with an error set.
+PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
+                     PyObject* const* objects, PyObject* const* outs, size_t out_count);
 
 /// A Python number that this parameter fixes while tracing: ints choose a power's type and whether
 /// it is allowed; for these floats NumPy has functions of their own.
 inline bool is_fixed_number(const Parameter& p, PyObject* object) noexcept {
-  if (!p.is_exponent) return false;
+  if (!p.is_static) return false;
   if (!PyFloat_CheckExact(object)) return PyLong_CheckExact(object);
   const double value = PyFloat_AS_DOUBLE(object);
   return value == 0.5 || value == 2 || value == 1 || value == 0 || value == -1;

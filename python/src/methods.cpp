@@ -1,5 +1,10 @@
 // Making a kernel object, and the methods that picokernel/kernel.py is built on.
+#include <optional>
+
 #include "driver/backends.h"
+#include "driver/signature.h"
+#include "foreign.h"
+#include "own_arrays.h"
 #include "plan_view.h"
 #include "planning.h"
 
@@ -75,11 +80,21 @@ PyObject* method_plan(PyObject* object, PyObject* args) noexcept {
     const nb::object names = nb::steal(PySequence_Tuple(named));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.ptr()); ++i)
       all.push_back(PyDict_GetItem(named, PyTuple_GET_ITEM(names.ptr(), i)));
-    const Bound b = bind(*self->state, all.data(), count, names.ptr());
-    const backend::Backend* backend = backend_name == Py_None
-                                          ? &backend_for(*self->state, b)
-                                          : &backend_to_look_at(utf8(backend_name));
-    const Planned p = plan_call(self, b, *backend);
+    const KernelState& k = *self->state;
+    Bound b = bind(k, all.data(), count, names.ptr());
+    const backend::Backend* backend =
+        backend_name == Py_None ? named_backend_for(k, b) : &backend_to_look_at(utf8(backend_name));
+    std::optional<Adopted> adopted;
+    if (any_foreign(all.data(), count, names.ptr())) {
+      adopted.emplace(k, all.data(), count, names.ptr());
+      if (adopted->of_mlx())
+        if (const backend::Backend* own = own_arrays_backend(backend)) backend = own;
+      adopted->read(backend != nullptr && backend->returns_results);
+      b = bind(k, adopted->values(), count, names.ptr());
+    }
+    if (backend == nullptr) backend = &backend_of(k);
+    const StandIns stand_ins(k, b);
+    const Planned p = plan_call(self, stand_ins.bound(), *backend);
     return nb::cast(PlanView{p.entry->plan, backend, nb::borrow(object)}).release().ptr();
   });
 }
@@ -92,7 +107,9 @@ PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
     const Entry* last = k.recent[0];
     if (last == nullptr) Py_RETURN_NONE;
     const backend::Backend* backend =
-        backend_name == Py_None ? last->backend : &backend_to_look_at(utf8(backend_name));
+        backend_name == Py_None || utf8(backend_name) == last->backend->name
+            ? last->backend
+            : &backend_to_look_at(utf8(backend_name));
     const driver::Plan* plan = last->plan;
     if (backend != last->backend) {
       std::vector<driver::Arg> args;
@@ -114,6 +131,37 @@ PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
   });
 }
 
+// What a call brought for each parameter: "float32 (3, 4)", "a Python int", or the constant itself.
+nb::list describe_call(const KernelState& k, const Entry& entry) {
+  nb::list texts;
+  size_t n = 0;
+  for (size_t i = 0; i < k.parameters.size(); ++i) {
+    PyObject* const constant = entry.constants.empty() ? nullptr : entry.constants[i];
+    if (constant != nullptr) {
+      texts.append(nb::repr(nb::borrow(constant)));
+      continue;
+    }
+    const Layout& layout = entry.layouts[n++];
+    driver::Arg arg = layout.arg;
+    arg.shape = layout.shape.data();
+    texts.append(driver::describe(arg));
+  }
+  return texts;
+}
+
+// _recent_calls(): (backend, one text per parameter) of the kinds of call seen last, the latest
+// first.
+PyObject* method_recent_calls(PyObject* object, PyObject*) noexcept {
+  return guarded([&]() -> PyObject* {
+    const KernelState& k = *reinterpret_cast<KernelObject*>(object)->state;
+    nb::list calls;
+    for (const Entry* entry : k.recent)
+      if (entry != nullptr)
+        calls.append(nb::make_tuple(entry->backend->name, describe_call(k, *entry)));
+    return calls.release().ptr();
+  });
+}
+
 // _add_constant(array): the trace in progress starts again with this array as one more argument.
 PyObject* method_add_constant(PyObject*, PyObject* array) noexcept {
   return guarded([&]() -> PyObject* {
@@ -125,16 +173,16 @@ PyObject* method_add_constant(PyObject*, PyObject* array) noexcept {
   });
 }
 
-// _fix_exponents(parameter numbers): if any of these was not known to be an exponent, the trace in
+// _fix_numbers(parameter numbers): if any of these was not known to be static, the trace in
 // progress starts again.
-PyObject* method_fix_exponents(PyObject*, PyObject* numbers) noexcept {
+PyObject* method_fix_numbers(PyObject*, PyObject* numbers) noexcept {
   return guarded([&]() -> PyObject* {
     bool any = false;
     for (const nb::handle n : nb::borrow(numbers)) {
       if (trace_in_progress().kernel == nullptr) throw_launch_error("no trace is in progress");
       Parameter& p = trace_in_progress().kernel->parameters.at(nb::cast<size_t>(n));
-      any = any || !p.is_exponent;
-      p.is_exponent = true;
+      any = any || !p.is_static;
+      p.is_static = true;
     }
     if (!any) Py_RETURN_NONE;
     PyErr_SetNone(retrace_signal);
@@ -161,8 +209,9 @@ PyObject* get_default_backend(PyObject* object, void*) noexcept {
 
 PyMethodDef kernel_methods[] = {{"_plan", method_plan, METH_VARARGS, nullptr},
                                 {"_last_plan", method_last_plan, METH_O, nullptr},
+                                {"_recent_calls", method_recent_calls, METH_NOARGS, nullptr},
                                 {"_add_constant", method_add_constant, METH_O, nullptr},
-                                {"_fix_exponents", method_fix_exponents, METH_O, nullptr},
+                                {"_fix_numbers", method_fix_numbers, METH_O, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef kernel_properties[] = {
     {"parameters", get_parameters, nullptr, "Names of the parameters, in order.", nullptr},

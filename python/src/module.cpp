@@ -1,6 +1,7 @@
 // The module picokernel._core.
 #define PK_IMPORT_NUMPY
 #include "core.h"
+#include "foreign.h"
 #include "numpy_api.h"
 
 namespace picokernel::python {
@@ -19,7 +20,9 @@ NB_MODULE(_core, m) {
   bind_backends(m);
   bind_ir(m);
   bind_tracer(m);
+  bind_memory(m);
   bind_profile(m);
   init_binding(m);
   bind_kernel(m);
+  bind_foreign(m);
 }

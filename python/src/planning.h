@@ -20,7 +20,9 @@ struct Bound {
 };
 
 Bound bind(const KernelState& k, PyObject* const* args, size_t count, PyObject* keywords);
-const backend::Backend& backend_for(KernelState& k, const Bound& b);
+const backend::Backend& backend_for(const KernelState& k, const Bound& b);
+/// The same; null: where the data is decides.
+const backend::Backend* named_backend_for(const KernelState& k, const Bound& b);
 
 /// Fixed while tracing, as opposed to an argument of the compiled kernel.
 bool is_constant(const KernelState& k, size_t i, PyObject* value);

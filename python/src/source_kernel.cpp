@@ -132,8 +132,8 @@ void prepare_twin(Entry& entry) {
   entry.twin_ready = true;
 }
 
-bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
-                PyObject* const* outs, size_t out_count) {
+PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
+                     PyObject* const* objects, PyObject* const* outs, size_t out_count) {
   std::vector<PyObject*> all(objects, objects + args.size());
   all.insert(all.end(), outs, outs + out_count);
   std::vector<nb::object> kept;
@@ -142,21 +142,16 @@ bool run_source(const Entry& entry, std::span<const driver::Arg> args, PyObject*
       continue;
     // The sources take Python's ints for int64.
     PyObject* number = PyArrayScalar_New(UInt64);
-    if (number == nullptr) return false;
+    if (number == nullptr) return nullptr;
     PyArrayScalar_VAL(number, UInt64) = args[i].bits;
     kept.push_back(nb::steal(number));
     all[i] = number;
   }
-  PyObject* result = nullptr;
   const runtime::FpControlScope fp_control;
-  if (entry.twin_ready && trace::enabled()) {
-    trace::Stamps stamps(entry.ops);
-    result = PyObject_Vectorcall(entry.source->twin, all.data(), all.size(), nullptr);
-  } else {
-    result = PyObject_Vectorcall(entry.source->function, all.data(), all.size(), nullptr);
-  }
-  Py_XDECREF(result);
-  return result != nullptr;
+  if (!entry.twin_ready || !trace::enabled())
+    return PyObject_Vectorcall(entry.source->function, all.data(), all.size(), nullptr);
+  trace::Stamps stamps(entry.ops);
+  return PyObject_Vectorcall(entry.source->twin, all.data(), all.size(), nullptr);
 }
 
 }  // namespace picokernel::python

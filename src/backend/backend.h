@@ -45,6 +45,10 @@ struct Backend {
   // nothing.
   std::string (*target)() = nullptr;
   bool prints_only = false;  // shows what another backend makes; never live
+  // The same for arrays of the backend's own library, which stay where they are. Null: there are
+  // none.
+  const Backend* own_arrays = nullptr;
+  bool returns_results = false;  // results stay results; else they become written parameters
 };
 
 }  // namespace picokernel::backend

@@ -20,11 +20,14 @@ using passes::Pass;
 // fold feeds simplify with constants; simplify leaves equal and unused ops for cse and dce.
 constexpr Pass kSourceGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
                                  PK_PASS(cse), PK_PASS(dce)};
+// For functions that return their results.
+constexpr Pass kValueGraph[] = {PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};
 // materialize last: whether a read is stale depends on which reads and writes are left.
 constexpr Pass kKernelGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
                                  PK_PASS(cse),          PK_PASS(dce),  PK_PASS(materialize)};
-// cse merges offsets of accesses with equal strides; dce drops scalars that no loop uses.
-constexpr Pass kKernel[] = {PK_PASS(cse), PK_PASS(dce)};
+// simplify: on scalars there are no shapes to keep. cse merges offsets of accesses with equal
+// strides; dce drops scalars that no loop uses.
+constexpr Pass kKernel[] = {PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};
 constexpr Pass kLower[] = {PK_PASS(lower_loops)};
 constexpr Pass kBindKernel[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
                                 PK_PASS(cse), PK_PASS(dce)};
@@ -55,7 +58,7 @@ std::string describe(const passes::LaunchClass& launch) {
 runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& graph,
                          const passes::LaunchClass& launch) {
   runtime::CacheKey key;
-  key.add("backend", std::string(backend.name));
+  key.add("backend", std::string(backend.name) + (backend.returns_results ? ", results" : ""));
   if (backend.target != nullptr) key.add("target", backend.target());
   const bool source = backend.level == ir::Level::graph;
   key.add("graph", ir::print(graph, {.locations = source, .names = source}));
@@ -65,8 +68,9 @@ runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& grap
 
 }  // namespace
 
-std::span<const Pass> graph_pipeline(ir::Level level) {
-  if (level == ir::Level::graph) return kSourceGraph;
+std::span<const Pass> graph_pipeline(const backend::Backend& backend) {
+  if (backend.returns_results) return kValueGraph;
+  if (backend.level == ir::Level::graph) return kSourceGraph;
   return kKernelGraph;
 }
 std::span<const Pass> kernel_pipeline() { return kKernel; }
@@ -96,7 +100,7 @@ ir::Module lower_for(const backend::Backend& backend, ir::Module m,
     m = run_passes(std::move(m), pipeline, target, observer, context);
   };
   if (m.level == ir::Level::graph) {
-    run(graph_pipeline(backend.level));
+    run(graph_pipeline(backend));
     if (backend.level == ir::Level::kernel) {
       run(kLower);
       run(kKernel);
@@ -112,7 +116,7 @@ std::shared_ptr<const Prepared> prepare(const backend::Backend& backend, ir::Mod
   auto prepared = std::make_shared<Prepared>();
   std::vector<Diagnostic> refused = backend.check(traced);
   if (!refused.empty()) throw CompileError(std::move(refused));
-  prepared->graph = run_passes(traced, graph_pipeline(backend.level), {.backend = backend.name});
+  prepared->graph = run_passes(traced, graph_pipeline(backend), {.backend = backend.name});
   prepared->traced = std::move(traced);
   if (backend.level == ir::Level::kernel) prepared->nests = passes::find_nests(prepared->graph);
   return prepared;

@@ -21,8 +21,8 @@ struct Compiled {
   std::unique_ptr<runtime::Executable> executable;  // null for source backends
 };
 
-/// The passes that every backend of this level runs on a traced graph, in order.
-std::span<const passes::Pass> graph_pipeline(ir::Level level);
+/// The passes that come before the backend's own on a traced graph, in order.
+std::span<const passes::Pass> graph_pipeline(const backend::Backend& backend);
 /// The passes after lower_loops.
 std::span<const passes::Pass> kernel_pipeline();
 

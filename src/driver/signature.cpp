@@ -158,7 +158,8 @@ void check_written(const std::string& kernel, std::span<const std::string> names
     if (!args[i].writeable)
       wrong.push_back(
           at(where, name + ", which is read-only",
-             {"pass a writeable array; a captured or read-only array can only be read"}));
+             {"pass a writeable array; captured and read-only arrays, and those of jax and MLX, "
+              "can only be read"}));
     if (overlaps_itself(args[i]))
       wrong.push_back(at(where, name + ", which has overlapping elements",
                          {"arrays that are broadcast or made of overlapping windows cannot be "

@@ -1,4 +1,4 @@
-// The per-thread memory pool.
+// Memory pools, one for each thread.
 #include "runtime/buffer.h"
 
 #include <algorithm>
@@ -6,10 +6,15 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #include <sys/mman.h>
 
+#include <picokernel/memory.h>
+
+#include "runtime/fork.h"
 #include "trace/trace.h"
 
 namespace picokernel::runtime {
@@ -69,11 +74,13 @@ struct FreeBlock {
   FreeBlock* above;
 };
 
+// Used by its thread, and by whoever trims all of them: the lock is free but for that.
 class Pool {
  public:
-  ~Pool() { trim(0); }
+  ~Pool() { trim(); }
 
   void* take(const SizeClass& wanted) {
+    const std::lock_guard lock(mutex);
     FreeBlock* block = top_[wanted.index];
     if (block == nullptr) return nullptr;
     unlink(block);
@@ -81,11 +88,12 @@ class Pool {
   }
 
   void give(void* data, const SizeClass& size) {
+    const std::lock_guard lock(mutex);
     if (size.bytes > cap_) {
       munmap(data, size.bytes);
       return;
     }
-    trim(cap_ - size.bytes);
+    shrink(cap_ - size.bytes);
     auto* block =
         new (data) FreeBlock{size.bytes, size.index, newest_, nullptr, top_[size.index], nullptr};
     (newest_ != nullptr ? newest_->newer : oldest_) = block;
@@ -95,7 +103,26 @@ class Pool {
     kept_ += size.bytes;
   }
 
-  void trim(size_t keep) {
+  size_t trim() {
+    const std::lock_guard lock(mutex);
+    const size_t bytes = kept_;
+    shrink(0);
+    return bytes;
+  }
+  void set_cap(size_t bytes) {
+    const std::lock_guard lock(mutex);
+    cap_ = bytes;
+    shrink(bytes);
+  }
+  PoolStats stats() const {
+    const std::lock_guard lock(mutex);
+    return {kept_, cap_};
+  }
+
+  mutable std::mutex mutex;
+
+ private:
+  void shrink(size_t keep) {
     while (kept_ > keep) {
       FreeBlock* block = oldest_;
       const size_t bytes = block->bytes;
@@ -103,14 +130,6 @@ class Pool {
       munmap(block, bytes);
     }
   }
-
-  void set_cap(size_t bytes) {
-    cap_ = bytes;
-    trim(bytes);
-  }
-  PoolStats stats() const { return {kept_, cap_}; }
-
- private:
   void unlink(FreeBlock* block) {
     (block->older != nullptr ? block->older->newer : oldest_) = block->newer;
     (block->newer != nullptr ? block->newer->older : newest_) = block->older;
@@ -126,6 +145,50 @@ class Pool {
   size_t cap_ = kDefaultPoolCap;
 };
 
+// All pools. Its lock comes before theirs. A forked child keeps the pools of threads that it does
+// not have: trimming frees what they hold.
+class Pools {
+ public:
+  void add(Pool* pool) {
+    const std::lock_guard lock(mutex_);
+    pools_.push_back(pool);
+  }
+  void remove(Pool* pool) {
+    const std::lock_guard lock(mutex_);
+    std::erase(pools_, pool);
+  }
+  size_t trim() {
+    const std::lock_guard lock(mutex_);
+    size_t bytes = 0;
+    for (Pool* pool : pools_) bytes += pool->trim();
+    return bytes;
+  }
+
+ private:
+  void lock_all() {
+    mutex_.lock();
+    for (Pool* pool : pools_) pool->mutex.lock();
+  }
+  void unlock_all() {
+    for (Pool* pool : pools_) pool->mutex.unlock();
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::vector<Pool*> pools_;
+  ForkRegistration fork_registration_{
+      ForkStage::pool,
+      {this, [](void* self) { static_cast<Pools*>(self)->lock_all(); },
+       [](void* self) { static_cast<Pools*>(self)->unlock_all(); },
+       [](void* self) { static_cast<Pools*>(self)->unlock_all(); }}};
+};
+
+// Never destroyed: threads may end after main.
+Pools& pools() {
+  static Pools& instance = *new Pools;
+  return instance;
+}
+
 // Null once the thread's pool is gone: buffers may outlive it, in other thread-locals or after
 // main.
 constinit thread_local Pool* this_pool = nullptr;
@@ -135,8 +198,12 @@ constinit thread_local bool this_pool_ended = false;
 // does) may have few bytes of thread-local memory in all.
 struct PoolOwner {
   std::unique_ptr<Pool> pool = std::make_unique<Pool>();
-  PoolOwner() { this_pool = pool.get(); }
+  PoolOwner() {
+    this_pool = pool.get();
+    pools().add(this_pool);
+  }
   ~PoolOwner() {
+    pools().remove(this_pool);
     this_pool = nullptr;
     this_pool_ended = true;
   }
@@ -184,12 +251,16 @@ PoolStats pool_stats() {
   return p != nullptr ? p->stats() : PoolStats{0, 0};
 }
 
-void trim() {
-  if (Pool* p = pool()) p->trim(0);
-}
+size_t trim() { return pools().trim(); }
 
 void set_pool_cap(size_t bytes) {
   if (Pool* p = pool()) p->set_cap(bytes);
 }
 
 }  // namespace picokernel::runtime
+
+namespace picokernel {
+
+size_t trim() { return runtime::trim(); }
+
+}  // namespace picokernel

@@ -33,8 +33,8 @@ struct PoolStats {
 
 /// This thread's pool.
 PK_API PoolStats pool_stats();
-/// Returns all that this thread's pool keeps to the system.
-PK_API void trim();
+/// Returns all that the pools of all threads keep to the system; gives the bytes.
+PK_API size_t trim();
 /// Changes how much this thread's pool may keep.
 PK_API void set_pool_cap(size_t bytes);
 

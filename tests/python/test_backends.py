@@ -169,6 +169,18 @@ def test_scratch_is_kept_and_capped():
     thread.join()
     assert other[0] is not scratch(1, (10,), np.float32)
 
+    # The cap is one for all kernels of a thread: the oldest arrays go first.
+    pk.trim()
+    half, kernels = (sources.SCRATCH_CAP // 2,), [sources._scratch_pool() for _ in range(3)]
+    arrays = [k(0, half, np.bool_) for k in kernels]
+    assert [k(0, half, np.bool_) is a for k, a in zip(kernels[1:], arrays[1:], strict=True)] == [
+        True,
+        True,
+    ]
+    assert kernels[0](0, half, np.bool_) is not arrays[0]
+    assert pk.trim() >= sources.SCRATCH_CAP
+    assert kernels[0](0, half, np.bool_) is not arrays[0]
+
 
 @pytest.mark.parametrize("name", ["numpy", "mlx"])
 def test_one_event_per_printed_operation(name):

@@ -68,18 +68,22 @@ def test_arity():
     ("bad", "message", "hint"),
     [
         ([1.0, 2.0], "argument 2 'b' of kernel 'fma'", "np.asarray"),
-        ({"x": 1}, "is a dict", "NumPy arrays, numbers"),
+        ({"x": 1}, "is a dict", "kernels take arrays, numbers"),
         (np.array([None, 1]), "has dtype object", "np.asarray(x, dtype=np.float64)"),
         (
             np.arange(6, dtype=">f4"),
             "has dtype >f4, which is in foreign byte order",
             "newbyteorder",
         ),
-        (np.arange(6, dtype=np.float16), "has dtype float16", "supported: bool, int8"),
-        (np.arange(6, dtype=np.complex64), "has dtype complex64", "real and the imaginary"),
+        (
+            np.arange(6, dtype=np.longdouble),
+            f"has dtype {np.dtype(np.longdouble)}",
+            "supported: bool, int8",
+        ),
+        (np.arange(6).astype("datetime64[s]"), "has dtype datetime64", "astype"),
         (np.array(["a"]), "has dtype <U1", "supported: bool"),
         (np.datetime64("2020-01-01"), "has dtype datetime64", "supported: bool"),
-        (np.float16(1), "has dtype float16", "supported: bool"),
+        (np.longdouble(1), f"has dtype {np.dtype(np.longdouble)}", "supported: bool"),
         (2**64, "is the integer 18446744073709551616, which fits neither", "float"),
         (-(2**63) - 1, "fits neither int64 nor uint64", "float"),
         (np.ma.masked_array([1.0], [True]), "computes in its own way", "np.asarray"),
@@ -89,12 +93,6 @@ def test_arity():
 def test_arguments_that_kernels_do_not_take(bad, message, hint):
     text = refused(message, lambda: fma(A, bad, C))
     assert hint in text, text
-
-
-def test_mlx_arrays_are_refused():
-    mx = pytest.importorskip("mlx.core")
-    text = refused("argument 2 'b'", lambda: fma(A, mx.array([1.0]), C))
-    assert "NumPy arrays" in text
 
 
 def test_shapes_that_do_not_broadcast():

@@ -1,14 +1,20 @@
 // The memory pool.
 #include "runtime/buffer.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <latch>
 #include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <picokernel/memory.h>
 
 #include "trace/session.h"
 
@@ -73,6 +79,61 @@ TEST_F(BufferTest, OwnersMayLiveOnOtherThreadsAndLonger) {
   made_elsewhere = {};
   EXPECT_GT(pool_stats().kept_bytes, kept);   // to the pool of the thread that frees
   static Buffer until_exit = allocate(5000);  // freed after this thread's pool is gone
+}
+
+TEST_F(BufferTest, TrimReachesThePoolsOfAllThreads) {
+  allocate(100000);
+  std::latch filled(2), trimmed(1);
+  const auto keep = [&] {
+    allocate(200000);
+    filled.count_down();
+    trimmed.wait();
+    EXPECT_EQ(pool_stats().kept_bytes, 0u);
+    allocate(200000);  // ends with something kept
+  };
+  std::thread first(keep), second(keep);
+  filled.wait();
+  const size_t here = pool_stats().kept_bytes;
+  const size_t freed = picokernel::trim();
+  EXPECT_GE(freed, here + 2 * 200000);
+  EXPECT_EQ(pool_stats().kept_bytes, 0u);
+  trimmed.count_down();
+  first.join();
+  second.join();
+  EXPECT_EQ(trim(), 0u);
+}
+
+TEST_F(BufferTest, TrimWhileOthersAllocate) {
+  std::atomic<bool> done = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      while (!done) std::memset(allocate(50000).data, 1, 50000);
+    });
+  for (int i = 0; i < 200; ++i) trim();
+  done = true;
+  for (std::thread& t : threads) t.join();
+}
+
+TEST_F(BufferTest, AForkedChildCanAllocateAndTrim) {
+  std::atomic<bool> done = false;
+  std::thread busy([&] {
+    while (!done) allocate(50000);
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      allocate(100000);
+      trim();
+      allocate(100000);
+      _exit(pool_stats().kept_bytes >= 100000 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  done = true;
+  busy.join();
 }
 
 TEST_F(BufferTest, RandomSizesNeverOverlap) {

@@ -37,7 +37,7 @@ Artifact emit_asm(const ir::Module& kernel) {
 std::unique_ptr<runtime::Executable> open(const Artifact& artifact, const ir::Module&) {
   std::string_view code = artifact.code;
   const KernelInfo info = read_info(code);
-  return make_executable(info, code);
+  return make_executable(artifact.entry, info, code);
 }
 
 constexpr passes::Pass kLegalize[] = {

@@ -103,7 +103,8 @@ KernelInfo emit_module(const ir::Module& kernel, llvm::Module& module, const Tar
   OpEmitter ops(module, target);
   Cutter cutter(kernel);
   for (const std::vector<OpId>& nest : cutter.cut()) {
-    FunctionEmitter function(kernel, module, ops, target, nest_symbol(result.nests.size()));
+    FunctionEmitter function(kernel, module, ops, target,
+                             nest_symbol(kernel.name, result.nests.size()));
     NestInfo info{.picoseconds = kSerialPicoseconds};
     const ir::Op& first = kernel.ops[nest.front()];
     if (nest.size() == 1 && first.opcode == Opcode::parallel &&

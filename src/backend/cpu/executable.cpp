@@ -45,12 +45,13 @@ struct Nest {
 
 class CpuExecutable : public runtime::Executable {
  public:
-  CpuExecutable(const KernelInfo& info, std::string_view object)
+  CpuExecutable(const std::string& kernel, const KernelInfo& info, std::string_view object)
       : code_(load_object(object)), allocates_(info.allocates) {
     size_t most = 1;
     for (size_t n = 0; n < info.nests.size(); ++n) {
       Nest nest;
-      nest.function = reinterpret_cast<decltype(nest.function)>(code_->symbol(nest_symbol(n)));
+      nest.function =
+          reinterpret_cast<decltype(nest.function)>(code_->symbol(nest_symbol(kernel, n)));
       nest.info = info.nests[n];
       const std::vector<Extent>& extents = nest.info.extents;
       if (!extents.empty() && !extents[0].constant) nest.first_slot = extents[0].value;
@@ -126,9 +127,10 @@ void* allocate_for_launch(uint64_t count, uint64_t size) noexcept {
   }
 }
 
-std::unique_ptr<runtime::Executable> make_executable(const KernelInfo& info,
+std::unique_ptr<runtime::Executable> make_executable(const std::string& kernel,
+                                                     const KernelInfo& info,
                                                      std::string_view object) {
-  return std::make_unique<CpuExecutable>(info, object);
+  return std::make_unique<CpuExecutable>(kernel, info, object);
 }
 
 }  // namespace picokernel::backend::cpu

@@ -12,7 +12,9 @@ constexpr std::string_view kMagic = "picokernel-cpu-1";
 
 }  // namespace
 
-std::string nest_symbol(size_t nest) { return "pk_nest" + std::to_string(nest); }
+std::string nest_symbol(const std::string& kernel, size_t nest) {
+  return "pk::" + kernel + (nest == 0 ? "" : "." + std::to_string(nest));
+}
 
 std::string write_info(const KernelInfo& info) {
   std::ostringstream text;

@@ -28,8 +28,8 @@ struct KernelInfo {
   std::vector<NestInfo> nests;
 };
 
-/// The name of a nest's function.
-std::string nest_symbol(size_t nest);
+/// The name of a nest's function: what gdb and perf show. No C function has such a name.
+std::string nest_symbol(const std::string& kernel, size_t nest);
 
 /// Text that ends with a zero byte, for the start of an artifact.
 std::string write_info(const KernelInfo& info);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <type_traits>
 
 #include <llvm/ExecutionEngine/JITSymbol.h>
@@ -15,6 +16,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 
 #include "backend/cpu/compile.h"
+#include "backend/cpu/debuggers.h"
 #include "support/check.h"
 #include "trace/trace.h"
 
@@ -79,13 +81,14 @@ class Loaded : public LoadedCode {
     PK_CHECK(static_cast<bool>(file), llvm::toString(file.takeError()));
     AllowList resolver;
     llvm::RuntimeDyld linker(memory_, resolver);
-    linker.loadObject(**file);
+    const std::unique_ptr<llvm::RuntimeDyld::LoadedObjectInfo> loaded = linker.loadObject(**file);
     linker.resolveRelocations();
     PK_CHECK(!linker.hasError(), linker.getErrorString().str());
     std::string error;
     PK_CHECK(!memory_.finalizeMemory(&error), error);
     for (const auto& [name, symbol] : linker.getSymbolTable())
       symbols_[name.str()] = symbol.getAddress();
+    known_.emplace(**file, *loaded);
   }
 
   void* symbol(const std::string& name) const override {
@@ -98,6 +101,7 @@ class Loaded : public LoadedCode {
  private:
   llvm::SectionMemoryManager memory_;
   std::map<std::string, uint64_t> symbols_;
+  std::optional<KnownToDebuggers> known_;  // forgotten before the memory goes
 };
 
 }  // namespace

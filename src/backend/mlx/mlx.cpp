@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "backend/py_like/literals.h"
 #include "backend/py_like/printer.h"
@@ -164,9 +165,11 @@ std::optional<std::string_view> mlx_function(Opcode opcode) {
 
 class MlxPrinter : public py_like::Printer {
  public:
-  explicit MlxPrinter(const Module& m)
-      : Printer(m, {.module = "mx", .op_category = "op_lazy", .host_elements = false}) {
+  MlxPrinter(const Module& m, bool own_arrays)
+      : Printer(m, {.module = "mx", .op_category = "op_lazy", .host_elements = false}),
+        own_arrays_(own_arrays) {
     walk(m, [&](OpId id) {
+      if (m.ops[id].opcode == Opcode::write) written_.insert(m.ops[id].operands[0]);
       for (const ValueId v : m.ops[id].operands) ++uses_[v];
       position_[id] = position_.size();
       if (m.ops[id].opcode == Opcode::write && is_view(m.ops[id].operands[0]))
@@ -221,9 +224,21 @@ class MlxPrinter : public py_like::Printer {
     return def != nullptr && def->opcode == Opcode::read && m().def(def->operands[0]) != nullptr;
   }
 
+  // The caller's array itself stands for it.
+  bool is_read_of_param(ValueId v) const {
+    const Op* def = m().def(v);
+    return own_arrays_ && def != nullptr && def->opcode == Opcode::read &&
+           m().def(def->operands[0]) == nullptr && !written_.contains(def->operands[0]);
+  }
+
   void read(OpId id) override {
     const ValueId ref = op(id).operands[0], v = op(id).results[0];
-    if (m().def(ref) == nullptr) {
+    if (m().def(ref) == nullptr && own_arrays_) {
+      if (written_.contains(ref))
+        lazy(v, text(ref) + "[...]", id);  // its name is bound to another value at the end
+      else
+        set_text(v, text(ref));
+    } else if (m().def(ref) == nullptr) {
       PK_CHECK(outputs_.empty(),
                "a parameter is read after one was written: isolate_params has not run");
       set_text(v, fresh());
@@ -249,7 +264,8 @@ class MlxPrinter : public py_like::Printer {
       const Type& type = m().type(ref);
       if (m().type(v).shape != type.shape)
         lazy(ref, "mx.broadcast_to(" + value + ", " + shape(type) + ")", id);
-      else if (part_written_after(ref, id) && (uses_[v] > 1 || is_read_of_scratch(v)))
+      else if (part_written_after(ref, id) &&
+               (uses_[v] > 1 || is_read_of_scratch(v) || is_read_of_param(v)))
         lazy(ref, value + "[...]", id);
       else
         set_text(ref, value);
@@ -342,7 +358,34 @@ class MlxPrinter : public py_like::Printer {
     Printer::compute_host(id);
   }
 
+  void results(OpId id) override { returned_ = op(id).operands; }
+
+  // Each result is an array of its own; arguments are bound anew once nothing reads them any more.
+  void finish_own_arrays() {
+    std::vector<std::string> results;
+    for (const ValueId v : returned_) {
+      std::string value = on_host(v) ? number(v) : text(v);
+      if (is_read_of_param(v) || std::ranges::find(results, value) != results.end()) {
+        const std::string name = fresh();
+        line("op_lazy", name + " = " + value + "[...]", m().values[v].op);
+        value = name;
+      }
+      results.push_back(value);
+    }
+    for (const OpId id : outputs_) {
+      const ValueId v = op(id).operands[1];
+      line("op_lazy", text(op(id).operands[0]) + "[...] = " + (on_host(v) ? number(v) : text(v)),
+           id);
+    }
+    if (results.empty()) return;
+    std::string tuple;
+    for (const std::string& r : results) tuple += r + ", ";
+    tuple.resize(tuple.size() - (results.size() > 1 ? 2 : 1));
+    return_line("(" + tuple + ")");
+  }
+
   void finish() override {
+    if (own_arrays_) return finish_own_arrays();
     std::vector<std::string> results;
     for (const OpId id : outputs_) {
       const ValueId v = op(id).operands[1];
@@ -364,6 +407,9 @@ class MlxPrinter : public py_like::Printer {
     }
   }
 
+  const bool own_arrays_;
+  std::vector<ValueId> returned_;
+  std::set<ValueId> written_;  // refs
   std::map<ValueId, size_t> uses_;
   std::map<OpId, size_t> position_;
   std::map<ValueId, size_t>
@@ -439,9 +485,22 @@ const Backend mlx_backend = {
     .level = Level::graph,
     .legalize = kLegalize,
     .check = check,
-    .emit = [](const Module& m) { return MlxPrinter(m).print(); },
+    .emit = [](const Module& m) { return MlxPrinter(m, false).print(); },
     .open = nullptr,
     .why_not_live = [] { return std::string(); },
+    .own_arrays = &mlx_own_arrays_backend,
+};
+
+const Backend mlx_own_arrays_backend = {
+    .name = "mlx",
+    .summary = "MLX source: lazy operations, MLX arrays in and out",
+    .level = Level::graph,
+    .legalize = kLegalize,
+    .check = check,
+    .emit = [](const Module& m) { return MlxPrinter(m, true).print(); },
+    .open = nullptr,
+    .why_not_live = [] { return std::string(); },
+    .returns_results = true,
 };
 
 }  // namespace picokernel::backend

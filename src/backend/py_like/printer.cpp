@@ -231,6 +231,11 @@ void Printer::line(std::string_view category, const std::string& text, OpId op) 
   artifact_.operations.push_back({.category = category, .line = ++lines_, .op = op});
 }
 
+void Printer::return_line(const std::string& values) {
+  artifact_.code += "    return " + values + "\n";
+  ++lines_;
+}
+
 Artifact Printer::print() {
   Names globals;
   for (const std::string_view name : {"np", "mx", "ml_dtypes", "scratch", "min", "max"})
@@ -242,7 +247,7 @@ Artifact Printer::print() {
   lines_ = 1;
   for (const OpId id : m_.blocks[Module::body()].ops) print_op(id);
   finish();
-  if (artifact_.operations.empty()) artifact_.code += "    pass\n";
+  if (lines_ == 1) artifact_.code += "    pass\n";
   return std::move(artifact_);
 }
 
@@ -264,11 +269,14 @@ void Printer::print_op(OpId id) {
       compute_host(id);
     else
       compute(id);
+  } else if (op.opcode == Opcode::return_) {
+    if (!op.operands.empty()) results(id);
   } else {
-    PK_CHECK(op.opcode == Opcode::view || (op.opcode == Opcode::return_ && op.operands.empty()),
-             info(op.opcode).name);
+    PK_CHECK(op.opcode == Opcode::view, info(op.opcode).name);
   }
 }
+
+void Printer::results(OpId) { PK_UNREACHABLE("bind_outputs has not run"); }
 
 bool Printer::is_literal(ValueId v) const {
   return m_.def(v) != nullptr && m_.def(v)->opcode == Opcode::constant;

@@ -51,11 +51,13 @@ class Printer {
   virtual void scratch(ir::OpId id) = 0;
   virtual void read(ir::OpId id) = 0;
   virtual void write(ir::OpId id) = 0;
+  virtual void results(ir::OpId id);  // of a module that returns some
   virtual void finish() {}
   // Elementwise, on the host.
   virtual void compute_host(ir::OpId id);
 
   void line(std::string_view category, const std::string& text, ir::OpId op = {});
+  void return_line(const std::string& values);
 
   const ir::Module& m() const { return m_; }
   const ir::Op& op(ir::OpId id) const { return m_.ops[id]; }
