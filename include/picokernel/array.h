@@ -63,12 +63,15 @@ concept DLTensorLike = requires(const T& t) {
 /// C++ types of array elements. Integers are told apart by sign and size, whatever they are called.
 template <class T>
 concept Element =
-    std::integral<std::remove_const_t<T>> || std::same_as<std::remove_const_t<T>, float> ||
-    std::same_as<std::remove_const_t<T>, double>;
+    std::integral<std::remove_const_t<T>> || std::same_as<std::remove_const_t<T>, float16> ||
+    std::same_as<std::remove_const_t<T>, bfloat16> || std::same_as<std::remove_const_t<T>, float> ||
+    std::same_as<std::remove_const_t<T>, double> ||
+    std::same_as<std::remove_const_t<T>, std::complex<float>> ||
+    std::same_as<std::remove_const_t<T>, std::complex<double>>;
 template <Element T>
 inline constexpr DType element_dtype = [] {
   using E = std::remove_const_t<T>;
-  if constexpr (std::is_floating_point_v<E> || std::is_same_v<E, bool>)
+  if constexpr (!std::is_integral_v<E> || std::is_same_v<E, bool>)
     return dtype_of<E>;
   else if constexpr (std::is_signed_v<E>)
     return sizeof(E) == 1   ? DType::i8

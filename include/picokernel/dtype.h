@@ -1,20 +1,22 @@
 // Element types of arrays and scalars: one table, from which every list of types is made.
 #pragma once
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include <picokernel/api.h>
+#include <picokernel/half.h>
 
 namespace picokernel {
 
-enum class DTypeKind : uint8_t { boolean, signed_integer, unsigned_integer, floating };
+enum class DTypeKind : uint8_t { boolean, signed_integer, unsigned_integer, floating, complex };
 
 // X(enumerator, text name, NumPy name, C++ type, kind). Order is the order of promotion within a
-// kind.
-#define PK_DTYPES(X)                                  \
+// kind; float16 and bfloat16 stand side by side.
+#define PK_REAL_DTYPES(X)                             \
   X(b1, "bool", "bool", bool, boolean)                \
   X(i8, "i8", "int8", int8_t, signed_integer)         \
   X(i16, "i16", "int16", int16_t, signed_integer)     \
@@ -24,8 +26,16 @@ enum class DTypeKind : uint8_t { boolean, signed_integer, unsigned_integer, floa
   X(u16, "u16", "uint16", uint16_t, unsigned_integer) \
   X(u32, "u32", "uint32", uint32_t, unsigned_integer) \
   X(u64, "u64", "uint64", uint64_t, unsigned_integer) \
+  X(f16, "f16", "float16", float16, floating)         \
+  X(bf16, "bf16", "bfloat16", bfloat16, floating)     \
   X(f32, "f32", "float32", float, floating)           \
   X(f64, "f64", "float64", double, floating)
+// Arrays may be complex. In the IR a complex array is one of its real type with a last dimension of
+// 2, the real and the imaginary part.
+#define PK_DTYPES(X)                                       \
+  PK_REAL_DTYPES(X)                                        \
+  X(c64, "c64", "complex64", std::complex<float>, complex) \
+  X(c128, "c128", "complex128", std::complex<double>, complex)
 
 enum class DType : uint8_t {
 #define PK_DTYPE_ENUMERATOR(e, text, numpy, cpp, kind) e,
@@ -36,6 +46,12 @@ enum class DType : uint8_t {
 inline constexpr size_t kDTypeCount = 0
 #define PK_DTYPE_COUNT(...) +1
     PK_DTYPES(PK_DTYPE_COUNT)
+#undef PK_DTYPE_COUNT
+    ;
+
+inline constexpr size_t kRealDTypeCount = 0  // the types of values in the IR: the first ones
+#define PK_DTYPE_COUNT(...) +1
+    PK_REAL_DTYPES(PK_DTYPE_COUNT)
 #undef PK_DTYPE_COUNT
     ;
 
@@ -80,9 +96,20 @@ constexpr std::string_view numpy_name(DType t) {
 
 constexpr bool is_bool(DType t) { return kind_of(t) == DTypeKind::boolean; }
 constexpr bool is_float(DType t) { return kind_of(t) == DTypeKind::floating; }
+constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
+constexpr bool is_complex(DType t) { return kind_of(t) == DTypeKind::complex; }
 constexpr bool is_signed(DType t) { return kind_of(t) == DTypeKind::signed_integer; }
 constexpr bool is_unsigned(DType t) { return kind_of(t) == DTypeKind::unsigned_integer; }
 constexpr bool is_integer(DType t) { return is_signed(t) || is_unsigned(t); }
+
+/// The type of the parts of a complex type; other types are their own.
+constexpr DType real_of(DType t) {
+  return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t;
+}
+/// The smallest complex type that holds a floating-point or complex one.
+constexpr DType complex_of(DType t) {
+  return t == DType::f64 || t == DType::c128 ? DType::c128 : DType::c64;
+}
 
 constexpr std::optional<DType> dtype_from_text(std::string_view name) {
   for (size_t i = 0; i < kDTypeCount; ++i)

@@ -3,11 +3,13 @@
 // as Python's are, so `x * 2.0` keeps the type of a float array x.
 #pragma once
 
+#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <version>
 
@@ -68,7 +70,9 @@ class PK_API Expr {
       literal_ = static_cast<uint64_t>(number);
   }
 
-  DType dtype() const;  // numbers: bool, int64 or float64
+  Expr(std::complex<double> number) : literal_(number), weak_(true), kind_(Kind::literal) {}
+
+  DType dtype() const;  // numbers: bool, int64, float64 or complex128
   size_t rank() const;  // of the array; 0 for scalars
   /// The size of a dimension, an integer known at run time. Throws CompileError if there is none.
   Expr size(size_t dimension, SourceLocation where = SourceLocation::current()) const;
@@ -78,6 +82,10 @@ class PK_API Expr {
   Expr astype(SourceLocation where = SourceLocation::current()) const {
     return astype(dtype_of<T>, where);
   }
+
+  /// Parts of complex values; of real ones: themselves, and zeros.
+  Expr real(SourceLocation where = SourceLocation::current()) const;
+  Expr imag(SourceLocation where = SourceLocation::current()) const;
 
   template <class T>
     requires std::same_as<T, bool>
@@ -94,10 +102,10 @@ class PK_API Expr {
 
   Expr() = default;
 
-  std::variant<bool, int64_t, uint64_t, double> literal_ = false;
+  std::variant<bool, int64_t, uint64_t, double, std::complex<double>> literal_ = false;
   uint64_t trace_ = 0;  // the trace that it belongs to
-  uint32_t id_ = 0;
-  bool weak_ = false;
+  uint32_t id_ = 0, imag_ = 0;
+  bool weak_ = false, complex_ = false;
   Kind kind_ = Kind::value;
 };
 
@@ -110,6 +118,8 @@ struct Operand {
 
   template <Number T>
   Operand(T number, SourceLocation at = SourceLocation::current()) : value(number), where(at) {}
+  Operand(std::complex<double> number, SourceLocation at = SourceLocation::current())
+      : value(number), where(at) {}
   Operand(const Expr& expr, SourceLocation at = SourceLocation::current())
       : value(expr), where(at) {}
   Operand(const Out& out, SourceLocation at = SourceLocation::current());
@@ -159,10 +169,11 @@ PK_API Expr apply(const char* ufunc, std::initializer_list<Operand> operands);
 // clang-format off
 #define PK_UNARY_FUNCTIONS(X) \
   X(abs) X(absolute) X(negative) X(positive) X(sign) X(square) X(reciprocal) X(sqrt) X(exp) \
-  X(log) X(sin) X(cos) X(tanh) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
+  X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(cbrt) X(sin) X(cos) X(tan) X(arcsin) \
+  X(arccos) X(arctan) X(sinh) X(cosh) X(tanh) X(arcsinh) X(arccosh) X(arctanh) X(spacing) X(conjugate) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
   X(radians) X(isnan) X(isinf) X(isfinite) X(signbit) X(logical_not)
 #define PK_BINARY_FUNCTIONS(X) \
-  X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) \
+  X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) X(arctan2) X(hypot) X(logaddexp) X(logaddexp2) X(nextafter) X(fmod) \
   X(minimum) X(maximum) X(fmin) X(fmax) X(copysign) X(logical_and) X(logical_or) \
   X(logical_xor)
 // clang-format on
@@ -196,6 +207,21 @@ PK_UNARY_FUNCTIONS(PK_DEFINE)
   inline Expr name(Operand a, Operand b) { return detail::apply(#name, {a, b}); }
 PK_BINARY_FUNCTIONS(PK_DEFINE)
 #undef PK_DEFINE
+
+// Of integers only.
+inline Expr bitwise_count(Operand a) { return detail::apply("bitwise_count", {a}); }
+inline Expr gcd(Operand a, Operand b) { return detail::apply("gcd", {a, b}); }
+inline Expr lcm(Operand a, Operand b) { return detail::apply("lcm", {a, b}); }
+/// a times 2 to the power of an integer.
+inline Expr ldexp(Operand a, Operand exponent) { return detail::apply("ldexp", {a, exponent}); }
+/// A mantissa in [0.5, 1) and an exponent.
+inline std::pair<Expr, Expr> frexp(Operand a) {
+  return {detail::apply("frexp_mantissa", {a}), detail::apply("frexp_exponent", {a})};
+}
+/// What is behind the point, and what is before it.
+inline std::pair<Expr, Expr> modf(Operand a) {
+  return {detail::apply("modf_fraction", {a}), detail::apply("modf_whole", {a})};
+}
 
 inline Expr where(Operand condition, Operand a, Operand b) {
   return detail::apply("where", {condition, a, b});

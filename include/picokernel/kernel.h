@@ -56,9 +56,15 @@ OutArgument out(A&& array) {
 
 namespace detail {
 
-template <Element T>
+template <class T>
+concept ScalarElement =
+    Element<T> && !std::same_as<T, std::complex<float>> && !std::same_as<T, std::complex<double>>;
+
+template <ScalarElement T>
 uint64_t bits_of(T value) {
-  if constexpr (std::is_same_v<T, double>)
+  if constexpr (std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+    return value.bits;
+  else if constexpr (std::is_same_v<T, double>)
     return std::bit_cast<uint64_t>(value);
   else if constexpr (std::is_same_v<T, float>)
     return std::bit_cast<uint32_t>(value);
@@ -73,6 +79,7 @@ struct Argument {
   bool scalar = false, weak = false;
   DType dtype = DType::f64;  // of a scalar
   uint64_t bits = 0;         // of a scalar: integers sign- or zero-extended, floats zero-extended
+  std::complex<double> complex = {};
   const ArrayView* view = nullptr;
   ArrayView own;
 
@@ -82,10 +89,13 @@ struct Argument {
   Argument(A&& array) : view(&own), own(std::forward<A>(array)) {}
   Argument(const ArrayView& array) : view(&array) {}
   Argument(const OutArgument& out) : view(&out.view) {}
-  template <Element T>
+  template <ScalarElement T>
   Argument(Typed<T> number) : scalar(true), dtype(element_dtype<T>), bits(bits_of(number.value)) {}
   // Weak, but for bool: NumPy knows no weak ones.
-  template <Element T>
+  // A complex number is an array of rank 0, weak as other numbers are.
+  Argument(std::complex<double> number)
+      : weak(true), complex(number), view(&own), own(&complex, {}) {}
+  template <Number T>
   Argument(T number) : scalar(true), weak(!std::is_same_v<T, bool>) {
     if constexpr (std::is_floating_point_v<T>) {
       bits = bits_of(static_cast<double>(number));

@@ -75,7 +75,7 @@ def profile(path=None):
 
 def functions():
     """Names of NumPy's functions that kernels can use, sorted."""
-    from .traced import functions
+    from .numpy_functions import functions
 
     return functions()
 

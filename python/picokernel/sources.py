@@ -34,6 +34,10 @@ def opened(text, entry, backend, stamp=None, lines=()):
     # Tracebacks show the printed lines.
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     space = {"np": np, "scratch": _scratch_pool(), "_s": stamp}
+    if "ml_dtypes." in text:
+        import ml_dtypes
+
+        space["ml_dtypes"] = ml_dtypes
     if backend == "mlx":
         import mlx.core
 

@@ -15,8 +15,10 @@ from .errors import CompileError, at_line
 _SKIPPED = (
     os.path.dirname(np.__file__) + os.sep,
     os.path.join(os.path.dirname(__file__), "kernel.py"),
+    os.path.join(os.path.dirname(__file__), "numpy_functions.py"),
 )
-_NUMBERS = (bool, int, float)
+_NUMBERS = (bool, int, float, complex)
+_WORDS = {"i": "int", "u": "int", "f": "float", "c": "complex"}
 
 
 class Trace:
@@ -119,7 +121,7 @@ class Trace:
         # No memory of the caller: the name's array takes a new value, its dtype and shape stay.
         old = target._value
         if same_kind and not value.weak:
-            source, kept = np.dtype(self.tracer.dtype(value)), target.dtype
+            source, kept = _numpy_dtype(self.tracer.dtype(value)), target.dtype
             if not np.can_cast(source, kept, "same_kind"):
                 raise _at(
                     where,
@@ -190,6 +192,14 @@ def _at(where, message, *notes):
 _ESCAPED = "arrays of a trace live as long as the trace: return them instead of keeping them"
 
 
+def _numpy_dtype(name):
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
 def supported_dtype(dtype, where):
     """The dtype's name, if kernels can compute with it."""
     dtype = np.dtype(dtype)
@@ -231,7 +241,7 @@ class TracedArray:
 
     def _describe(self):
         if self._value.weak:
-            return f"number ({'float' if self.dtype.kind == 'f' else 'int'})"
+            return f"number ({_WORDS[self.dtype.kind]})"
         return f"array ({self.dtype}, {self.ndim}-d)"
 
     def __repr__(self):
@@ -241,7 +251,7 @@ class TracedArray:
 
     @property
     def dtype(self):
-        return np.dtype(self._trace.tracer.dtype(self._value))
+        return _numpy_dtype(self._trace.tracer.dtype(self._value))
 
     @property
     def shape(self):
@@ -282,6 +292,38 @@ class TracedArray:
         value = self._trace.tracer.transpose(self._value, order, where)
         return TracedArray(self._trace, value, owner=self._owner)
 
+    @property
+    def real(self):
+        value = self._trace.tracer.real(self._value, self._trace.here())
+        return TracedArray(self._trace, value, owner=self._owner)
+
+    @real.setter
+    def real(self, value):
+        self._parts().real[...] = value
+
+    @property
+    def imag(self):
+        value = self._trace.tracer.imag(self._value, self._trace.here())
+        return TracedArray(self._trace, value, owner=self._owner)
+
+    @imag.setter
+    def imag(self, value):
+        if self.dtype.kind != "c":
+            raise _at(self._trace.here(), f"a {self.dtype} array has no imaginary part to write")
+        self._parts().imag[...] = value
+
+    def _parts(self):
+        if self._is_number():
+            raise _at(self._trace.here(), "the parts of a number cannot be written")
+        if self._value.kind != "ref":
+            self._value = self._trace.tracer.storage(self._value, self._trace.here())
+        return self
+
+    def conj(self):
+        return self._trace.apply("conjugate", (self,), self._trace.here())
+
+    conjugate = conj
+
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         where = self._trace.here()
         name = supported_dtype(dtype, where)
@@ -293,10 +335,10 @@ class TracedArray:
         return self.astype(self.dtype)
 
     def clip(self, min=None, max=None, out=None):
-        return _clip(self._trace, self, min, max, out=out)
+        return np.clip(self, min, max, out=out)
 
     def round(self, decimals=0, out=None):
-        return _round(self._trace, self, decimals, out=out)
+        return np.round(self, decimals, out=out)
 
     def fill(self, value):
         self[...] = value
@@ -379,23 +421,22 @@ class TracedArray:
                     f"np.{name} with {option}= is not supported on traced arrays",
                     "use pk.where for where=, and .astype for dtype=",
                 )
-        if name == "divmod":
-            both = [trace.apply(n, inputs, where) for n in ("floor_divide", "remainder")]
+        if name in OF_TWO_RESULTS:
+            both = [
+                _strong(trace, trace.apply(n, inputs, where), where) for n in OF_TWO_RESULTS[name]
+            ]
             return tuple(
                 _into(trace, r, o, where) for r, o in zip(both, out or (None, None), strict=True)
             )
         if getattr(np, name, None) is not ufunc and name != "clip":
             raise _at(where, f"the ufunc {name} is not NumPy's and cannot be traced", _ELEMENTWISE)
-        result = trace.apply(name, inputs, where)
-        if (
-            result._value.weak
-        ):  # a ufunc makes a NumPy scalar of Python numbers, an operator does not
-            strong = trace.tracer.cast(result._value, result.dtype.name, where)
-            result = TracedArray(trace, strong)
+        result = _strong(trace, trace.apply(name, inputs, where), where)
         return _into(trace, result, out[0] if out else None, where)
 
     def __array_function__(self, function, types, args, kwargs):
-        handler = _FUNCTIONS.get(function)
+        from .numpy_functions import FUNCTIONS
+
+        handler = FUNCTIONS.get(function)
         if handler is None:
             where = self._trace.here()
             raise _at(
@@ -449,8 +490,8 @@ class TracedArray:
     )
     __complex__ = _refused(
         "__complex__",
-        "complex() of a traced {type}: complex numbers are not supported",
-        "compute with the real and the imaginary part",
+        "complex() of a traced {type}: its value is known when the kernel runs",
+        "use .astype(np.complex128)",
     )
     __index__ = _refused(
         "__index__",
@@ -472,6 +513,12 @@ class TracedArray:
     )
 
 
+# NumPy's ufuncs with two results, and the core's functions that make one each.
+OF_TWO_RESULTS = {
+    "divmod": ("floor_divide", "remainder"),
+    "frexp": ("frexp_mantissa", "frexp_exponent"),
+    "modf": ("modf_fraction", "modf_whole"),
+}
 _PASS = "pass it as an argument: kernels write arguments and what they return"
 _WHOLE = "kernels see whole arrays: pass the transposed array as an argument"
 _ELEMENTWISE = "kernels compute element by element, by the functions that pk.functions() lists"
@@ -479,6 +526,8 @@ _ELEMENTWISE = "kernels compute element by element, by the functions that pk.fun
 
 def _nearest(name):
     import difflib
+
+    from .numpy_functions import functions
 
     known = [*functions(), *(n for n in TracedArray.__dict__ if not n.startswith("_"))]
     near = difflib.get_close_matches(name, known, 1)
@@ -495,6 +544,13 @@ def _describe_key(key):
         parts = ("" if x is None else repr(x) for x in (key.start, key.stop))
         return ":".join(parts) + step
     return repr(key)
+
+
+def _strong(trace, result, where):
+    """A ufunc makes a NumPy scalar of Python numbers, an operator does not."""
+    if not result._value.weak:
+        return result
+    return TracedArray(trace, trace.tracer.cast(result._value, result.dtype.name, where))
 
 
 def _into(trace, result, out, where):
@@ -544,91 +600,3 @@ def _operators():
 
 
 _operators()
-
-
-def _where(trace, condition, *choices):
-    if len(choices) != 2:
-        raise _at(
-            trace.here(),
-            "np.where with one argument finds indices",
-            "write pk.where(condition, x, y)",
-        )
-    return trace.apply("where", (condition, *choices), trace.here())
-
-
-def _clip(trace, a, a_min=None, a_max=None, out=None, *, min=None, max=None):
-    where = trace.here()
-    low, high = (a_min if min is None else min), (a_max if max is None else max)
-    if low is None and high is None:
-        result = trace.apply("positive", (a,), where)
-    elif low is None or high is None:
-        name, bound = ("minimum", high) if low is None else ("maximum", low)
-        result = trace.apply(name, (a, bound), where)
-    else:
-        result = trace.apply("clip", (a, low, high), where)
-    return _into(trace, result, out, where)
-
-
-def _round(trace, a, decimals=0, out=None):
-    where = trace.here()
-    if decimals != 0:
-        raise _at(
-            where,
-            f"rounding to {decimals} decimals is not supported",
-            "scale, use np.rint, and scale back",
-        )
-    name = "positive" if a.dtype.kind in "iu" else "rint"
-    return _into(trace, trace.apply(name, (a,), where), out, where)
-
-
-def _full_like(trace, a, fill_value, dtype=None, order="K", subok=True, shape=None):
-    where = trace.here()
-    if shape is not None:
-        raise _at(
-            where,
-            "another shape= is not supported on traced arrays",
-            "arrays have the shape of an argument or of a result",
-        )
-    value = trace.tracer.cast(
-        trace.value(fill_value, where),
-        supported_dtype(a.dtype if dtype is None else dtype, where),
-        where,
-    )
-    like = trace.tracer.cast(trace.value(a, where), trace.tracer.dtype(value), where)
-    # The shape comes from the array that is not chosen.
-    filled = trace.tracer.apply("where", [_core.literal(True), value, like], where)
-    return TracedArray(trace, filled)
-
-
-def _copyto(trace, dst, src, casting="same_kind", where=True):
-    if where is not True or casting not in ("same_kind", "unsafe"):
-        raise _at(
-            trace.here(),
-            "np.copyto with where= or another casting= is not supported",
-            "write dst[...] = pk.where(mask, src, dst)",
-        )
-    _into(trace, _full_like(trace, dst, src), dst, trace.here())
-
-
-_FUNCTIONS = {
-    np.where: _where,
-    np.clip: _clip,
-    np.round: _round,
-    np.around: _round,
-    np.fix: lambda trace, x, out=None: _into(
-        trace, trace.apply("trunc", (x,), trace.here()), out, trace.here()
-    ),
-    np.full_like: _full_like,
-    np.zeros_like: lambda trace, a, *args, **kw: _full_like(trace, a, 0, *args, **kw),
-    np.ones_like: lambda trace, a, *args, **kw: _full_like(trace, a, 1, *args, **kw),
-    np.copy: lambda trace, a, order="K", subok=False: a.copy(),
-    np.copyto: _copyto,
-    np.shape: lambda trace, a: a.shape,
-    np.ndim: lambda trace, a: a.ndim,
-    np.size: lambda trace, a, axis=None: a.size if axis is None else a.shape[axis],
-}
-
-
-def functions():
-    """Names of NumPy's functions that traced arrays support, sorted."""
-    return sorted({*_core.known_ufuncs, "divmod", *(f.__name__ for f in _FUNCTIONS)})

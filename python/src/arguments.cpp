@@ -1,7 +1,11 @@
 // Reading NumPy arrays and numbers, refusing what kernels do not take, and allocating outputs.
 #include "arguments.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+
+#include <numpy/arrayscalars.h>
 
 #include "core.h"
 #include "runtime/buffer.h"
@@ -10,8 +14,11 @@ namespace picokernel::python {
 
 namespace {
 
-constexpr int kNumbers[] = {NPY_BOOL,   NPY_INT8,   NPY_INT16,  NPY_INT32,   NPY_INT64,  NPY_UINT8,
-                            NPY_UINT16, NPY_UINT32, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
+// bfloat16 has a number of its own in each process, which ml_dtypes gets from NumPy.
+constexpr int kUserDefined = -1;
+constexpr int kNumbers[] = {NPY_BOOL,     NPY_INT8,    NPY_INT16,   NPY_INT32,     NPY_INT64,
+                            NPY_UINT8,    NPY_UINT16,  NPY_UINT32,  NPY_UINT64,    NPY_FLOAT16,
+                            kUserDefined, NPY_FLOAT32, NPY_FLOAT64, NPY_COMPLEX64, NPY_COMPLEX128};
 static_assert(std::size(kNumbers) == kDTypeCount);
 
 constexpr uint8_t kNone = 0xff;
@@ -21,7 +28,8 @@ constexpr auto kTable = [] {
   std::array<uint8_t, 32> table{};
   for (uint8_t& t : table) t = kNone;
   for (size_t i = 0; i < kDTypeCount; ++i)
-    table[static_cast<size_t>(kNumbers[i])] = static_cast<uint8_t>(i);
+    if (kNumbers[i] != kUserDefined)
+      table[static_cast<size_t>(kNumbers[i])] = static_cast<uint8_t>(i);
   const auto same = [&](int number, size_t bytes, bool sign) {
     for (size_t i = 0; i < kDTypeCount; ++i) {
       const auto t = static_cast<DType>(i);
@@ -39,6 +47,27 @@ constexpr auto kTable = [] {
 }();
 
 static_assert(sizeof(npy_intp) == sizeof(int64_t));
+
+// ml_dtypes is imported when the first bfloat16 is met or made; its type numbers start here.
+std::atomic<int> bfloat16_number{kUserDefined};
+
+int import_bfloat16() noexcept {
+  int number = bfloat16_number.load(std::memory_order_relaxed);
+  if (number != kUserDefined) return number;
+  const nb::object module = nb::steal(PyImport_ImportModule("ml_dtypes"));
+  const nb::object type = module.is_valid()
+                              ? nb::steal(PyObject_GetAttrString(module.ptr(), "bfloat16"))
+                              : nb::object();
+  PyArray_Descr* descr = type.is_valid() ? PyArray_DescrFromTypeObject(type.ptr()) : nullptr;
+  if (descr == nullptr) {
+    PyErr_Clear();
+    return kUserDefined;
+  }
+  number = descr->type_num;
+  Py_DECREF(descr);
+  bfloat16_number.store(number, std::memory_order_relaxed);
+  return number;
+}
 
 std::string supported_types() {
   std::string text;
@@ -73,31 +102,36 @@ bool is_plain_subclass(PyObject* object) {
   std::string hint = "hint: convert it by astype";
   if (descr->type_num == NPY_OBJECT)
     hint = "hint: give the array a number type: np.asarray(x, dtype=np.float64)";
-  if (descr->type_num == NPY_HALF) hint = "hint: compute in float32: x.astype(np.float32)";
-  if (PyTypeNum_ISCOMPLEX(descr->type_num))
-    hint = "hint: pass the real and the imaginary part as two arrays";
   throw_launch_error(what + " has dtype " + name, {"supported: " + supported_types(), hint});
 }
 
 }  // namespace
 
 std::optional<DType> dtype_of_number(int type_number) noexcept {
+  if (type_number >= NPY_USERDEF)
+    return type_number == import_bfloat16() ? std::optional(DType::bf16) : std::nullopt;
   if (type_number < 0 || type_number >= static_cast<int>(kTable.size())) return std::nullopt;
   const uint8_t t = kTable[static_cast<size_t>(type_number)];
   return t == kNone ? std::nullopt : std::optional(static_cast<DType>(t));
 }
 
-int number_of_dtype(DType dtype) noexcept { return kNumbers[static_cast<size_t>(dtype)]; }
+int number_of_dtype(DType dtype) noexcept {
+  return dtype == DType::bf16 ? import_bfloat16() : kNumbers[static_cast<size_t>(dtype)];
+}
 
 Read read_array(PyObject* object, driver::Arg& arg) noexcept {
   if (!PyArray_CheckExact(object)) return Read::difficult;
   const auto* array = reinterpret_cast<PyArrayObject_fields*>(object);
   const auto type = static_cast<unsigned>(array->descr->type_num);
-  if (type >= kTable.size() || kTable[type] == kNone || !is_native(array->descr) ||
-      !(array->flags & NPY_ARRAY_ALIGNED))
+  uint8_t dtype = kNone;
+  if (type < kTable.size()) [[likely]]
+    dtype = kTable[type];
+  else if (const auto user = dtype_of_number(array->descr->type_num))
+    dtype = static_cast<uint8_t>(*user);
+  if (dtype == kNone || !is_native(array->descr) || !(array->flags & NPY_ARRAY_ALIGNED))
     return Read::difficult;
   arg.kind = driver::Arg::Kind::array;
-  arg.dtype = static_cast<DType>(kTable[type]);
+  arg.dtype = static_cast<DType>(dtype);
   arg.weak = false;
   arg.writeable = (array->flags & NPY_ARRAY_WRITEABLE) != 0;
   arg.rank = static_cast<uint8_t>(array->nd);
@@ -133,10 +167,38 @@ bool read_number(PyObject* object, driver::Arg& arg) noexcept {
   return false;
 }
 
+namespace {
+
+// A complex number is an array of rank 0 in the object itself.
+void read_complex(void* data, DType dtype, bool weak, driver::Arg& arg) noexcept {
+  arg.kind = driver::Arg::Kind::array;
+  arg.dtype = dtype;
+  arg.weak = weak;
+  arg.writeable = false;
+  arg.rank = 0;
+  arg.data = data;
+  arg.shape = arg.strides = nullptr;
+  arg.bits = 0;
+}
+
+}  // namespace
+
 Read read_argument(PyObject* object, driver::Arg& arg) noexcept {
   if (PyArray_CheckExact(object)) return read_array(object, arg);
   if (PyFloat_CheckExact(object) || PyLong_CheckExact(object))
     return read_number(object, arg) ? Read::done : Read::difficult;
+  if (PyComplex_CheckExact(object)) {
+    read_complex(&reinterpret_cast<PyComplexObject*>(object)->cval, DType::c128, true, arg);
+    return Read::done;
+  }
+  if (PyArray_IsScalar(object, CFloat)) {
+    read_complex(&PyArrayScalar_VAL(object, CFloat), DType::c64, false, arg);
+    return Read::done;
+  }
+  if (PyArray_IsScalar(object, CDouble)) {
+    read_complex(&PyArrayScalar_VAL(object, CDouble), DType::c128, false, arg);
+    return Read::done;
+  }
   if (PyArray_IsScalar(object, Generic)) {
     PyArray_Descr* descr = PyArray_DescrFromScalar(object);
     if (descr == nullptr) {
@@ -200,6 +262,38 @@ PyObject* plain_argument(PyObject* object, const std::string& what, bool may_wri
   if (copy != nullptr && !write_back && !PyArray_ISWRITEABLE(array))
     PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(copy), NPY_ARRAY_WRITEABLE);
   return copy;
+}
+
+PyObject* as_pairs(PyObject* object) noexcept {
+  PyObject* const whole = PyArray_FROM_O(object);
+  if (whole == nullptr) return nullptr;
+  auto* array = reinterpret_cast<PyArrayObject*>(whole);
+  const int rank = PyArray_NDIM(array);
+  const int part = PyArray_TYPE(array) == NPY_COMPLEX64 ? NPY_FLOAT32 : NPY_FLOAT64;
+  if (rank == NPY_MAXDIMS) {
+    Py_DECREF(whole);
+    PyErr_SetString(PyExc_ValueError, "complex arrays of 64 dimensions are not supported");
+    return nullptr;
+  }
+  npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+  std::copy_n(PyArray_DIMS(array), rank, shape);
+  std::copy_n(PyArray_STRIDES(array), rank, strides);
+  shape[rank] = 2;
+  strides[rank] = PyArray_ITEMSIZE(array) / 2;
+  PyObject* pairs = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(part), rank + 1,
+                                         shape, strides, PyArray_DATA(array),
+                                         PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE, nullptr);
+  if (pairs == nullptr) {
+    Py_DECREF(whole);
+    return nullptr;
+  }
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(pairs), whole) != 0) {
+    Py_DECREF(pairs);
+    return nullptr;
+  }
+  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(pairs),
+                      NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+  return pairs;
 }
 
 PyObject* new_output(const driver::OutputSpec& spec) noexcept {

@@ -36,6 +36,10 @@ PyObject* plain_argument(PyObject* object, const std::string& what, bool may_wri
 /// Bits of a Python float, and of an int if it fits; false if not.
 bool read_number(PyObject* object, driver::Arg& arg) noexcept;
 
+/// A complex array or number as an array of its real type with a last dimension of 2, over the same
+/// memory. A new reference; null with an error set.
+PyObject* as_pairs(PyObject* object) noexcept;
+
 /// A new array for an output. Large ones come from the runtime's pool. Null with an error set.
 PyObject* new_output(const driver::OutputSpec& spec) noexcept;
 /// An uninitialised array of so many bytes from the runtime's pool; strides may be null. Takes

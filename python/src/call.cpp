@@ -197,8 +197,19 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
       if (span.recording())
         span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(copy))));
     }
+    std::vector<PyObject*> results(out_objects, out_objects + outs.size());
+    const auto take_apart = [&](std::vector<PyObject*>& list, std::span<const driver::Arg> seen) {
+      for (size_t i = 0; i < seen.size(); ++i) {
+        if (!is_complex(seen[i].dtype)) continue;
+        list[i] = as_pairs(list[i]);
+        if (list[i] == nullptr) return false;
+        kept.push_back(nb::steal(list[i]));
+      }
+      return true;
+    };
+    if (!take_apart(given, args) || !take_apart(results, outs)) return nullptr;
     const nb::object nothing =
-        nb::steal(run_source(entry, args, given.data(), out_objects, outs.size()));
+        nb::steal(run_source(entry, args, given.data(), results.data(), outs.size()));
     if (!nothing.is_valid()) return nullptr;
     for (const size_t i : entry.reversed)
       if (entry.plan->written()[i] &&

@@ -82,6 +82,15 @@ const backend::Backend* own_arrays_backend(const backend::Backend* named) {
   return (named != nullptr ? *named : backend_named("mlx")).own_arrays;
 }
 
+namespace {
+
+[[noreturn]] void refuse_complex(const std::string& what) {
+  throw_launch_error(what + ", which kernels on MLX's arrays do not compute",
+                     {"hint: backend=\"cpu\" reads the arrays in place and takes complex numbers"});
+}
+
+}  // namespace
+
 StandIns::StandIns(const KernelState& k, const Bound& b) : bound_(b) {
   for (size_t i = 0; i < bound_.values.size(); ++i)
     if (is_mlx_array(bound_.values[i]))
@@ -118,6 +127,7 @@ PyObject* StandIns::stand_in(PyObject* array, const std::string& what) {
   if (!dtype)
     throw_launch_error(what + " is an mlx.core.array of dtype " + name,
                        {"supported: " + supported_types(), "hint: x.astype(mx.float32)"});
+  if (is_complex(*dtype)) refuse_complex(what + " is an mlx.core.array of dtype " + name);
   const nb::object shape = nb::steal(PyObject_GetAttrString(array, "shape"));
   if (!shape.is_valid() || !PyTuple_Check(shape.ptr())) throw ErrorSet{};
   const Py_ssize_t rank = PyTuple_GET_SIZE(shape.ptr());
@@ -136,6 +146,12 @@ PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::
   const StandIns stand_ins(*self->state, b);
   Planned p = plan_call(self, stand_ins.bound(), backend);
   Entry& entry = *p.entry;
+  for (const driver::Arg& a : p.args)
+    if (is_complex(a.dtype))
+      refuse_complex(describe_kernel(*self->state) + " takes complex numbers");
+  for (const driver::OutputSpec& out : entry.plan->outputs())
+    if (is_complex(out.dtype))
+      refuse_complex(describe_kernel(*self->state) + " gives complex numbers");
   remember(*self->state, &entry);
   for (size_t i = 0; i < p.outs.size(); ++i)
     if (p.outs[i].data == nullptr) p.outs[i].data = unread_address(p.args.size() + i);

@@ -18,6 +18,9 @@ Value literal(nb::handle number) {
     v.literal = o == Py_True;
   } else if (PyFloat_Check(o)) {
     v.literal = PyFloat_AS_DOUBLE(o);
+  } else if (PyComplex_Check(o)) {
+    const Py_complex c = PyComplex_AsCComplex(o);
+    v.literal = std::complex<double>(c.real, c.imag);
   } else if (PyLong_Check(o)) {
     int overflow = 0;
     const int64_t value = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -111,6 +114,10 @@ void bind_tracer(nb::module_& m) {
           "Each index: a slice of ints and None, an int, None or Ellipsis.")
       .def("transpose", [](Tracer& t, Value v, const std::vector<size_t>& axes,
                            nb::handle where) { return t.transpose(v, axes, to_location(where)); })
+      .def("real",
+           [](Tracer& t, Value v, nb::handle where) { return t.real(v, to_location(where)); })
+      .def("imag",
+           [](Tracer& t, Value v, nb::handle where) { return t.imag(v, to_location(where)); })
       .def("dtype", [](const Tracer& t, Value v) { return numpy_name(t.dtype(v)); })
       .def("ndim", [](const Tracer& t, Value v) { return t.shape(v).size(); })
       .def("shape", &shape)

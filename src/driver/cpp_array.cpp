@@ -13,7 +13,14 @@ namespace picokernel {
 namespace {
 
 enum : int32_t { kDLCPU = 1, kDLCUDAHost = 3, kDLROCMHost = 11 };  // memory that the CPU reads
-enum : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBool = 6 };
+enum : uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+};
 
 [[noreturn]] void refuse(std::string message, std::string hint) {
   throw LaunchError(
@@ -30,7 +37,9 @@ DLDataType to_dlpack(DType dtype) {
     case DTypeKind::unsigned_integer:
       return {kDLUInt, bits, 1};
     case DTypeKind::floating:
-      return {kDLFloat, bits, 1};
+      return {dtype == DType::bf16 ? kDLBfloat : kDLFloat, bits, 1};
+    case DTypeKind::complex:
+      return {kDLComplex, bits, 1};
   }
   __builtin_unreachable();
 }
@@ -43,7 +52,9 @@ DType from_dlpack(DLDataType type) {
   }
   refuse("a DLPack tensor has type code " + std::to_string(type.code) + " with " +
              std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) + " lanes",
-         "bool, integers of 8 to 64 bits, float32 and float64 in one lane can be passed");
+         "bool, integers of 8 to 64 bits, floats of 16 to 64 and complex numbers of 64 and 128 in "
+         "one lane "
+         "can be passed");
 }
 
 void check_rank(size_t rank) {

@@ -44,7 +44,9 @@ Expr ExprAccess::make(const frontend::Value& value) {
   e.literal_ = value.literal;
   e.trace_ = current_number;
   e.id_ = value.id.value;
+  e.imag_ = value.imag.value;
   e.weak_ = value.weak;
+  e.complex_ = value.complex;
   e.kind_ = static_cast<Expr::Kind>(value.kind);
   return e;
 }
@@ -60,7 +62,9 @@ frontend::Value ExprAccess::value(const Expr& e, const Location& where) {
         .notes = {"hint: pass it to the kernel as an argument; keep no pk::Expr between calls"}});
   return {.kind = static_cast<frontend::Value::Kind>(e.kind_),
           .weak = e.weak_,
+          .complex = e.complex_,
           .id = ir::ValueId(size_t{e.id_}),
+          .imag = ir::ValueId(size_t{e.imag_}),
           .literal = e.literal_};
 }
 
@@ -94,6 +98,16 @@ Expr Expr::size(size_t dimension, SourceLocation where) const {
 Expr Expr::astype(DType dtype, SourceLocation where) const {
   const Location at = detail::to_location(where);
   return ExprAccess::make(tracer(at).cast(ExprAccess::value(*this, at), dtype, at));
+}
+
+Expr Expr::real(SourceLocation where) const {
+  const Location at = detail::to_location(where);
+  return ExprAccess::make(tracer(at).real(ExprAccess::value(*this, at), at));
+}
+
+Expr Expr::imag(SourceLocation where) const {
+  const Location at = detail::to_location(where);
+  return ExprAccess::make(tracer(at).imag(ExprAccess::value(*this, at), at));
 }
 
 void Out::store(Operand value) {

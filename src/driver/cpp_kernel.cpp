@@ -67,6 +67,7 @@ Arg to_arg(const detail::Argument& a) {
     throw LaunchError(Diagnostic{.message = "an array has elements and a null data pointer",
                                  .notes = {"hint: was a default-constructed ArrayView passed?"}});
   return {.dtype = v.dtype(),
+          .weak = a.weak,
           .writeable = v.writeable(),
           .rank = static_cast<uint8_t>(v.rank()),
           .data = v.data(),

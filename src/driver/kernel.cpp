@@ -6,6 +6,8 @@
 
 #include "driver/plan.h"
 #include "driver/signature.h"
+#include "ir/eval.h"
+#include "ir/pairs.h"
 #include "ir/rewriter.h"
 #include "ir/verifier.h"
 #include "trace/trace.h"
@@ -18,16 +20,23 @@ constexpr size_t kMaxTraces =
 
 // Output dtypes that differ from the results': casts before the return.
 ir::Module cast_results(const ir::Module& m, const std::vector<DType>& dtypes) {
-  ir::Module out = ir::Rewriter(m).run(
-      [&](ir::Rewriter& r, ir::OpId id) -> std::optional<std::vector<ir::ValueId>> {
-        const ir::Op& op = m.ops[id];
-        if (op.opcode != ir::Opcode::return_) return std::nullopt;
-        std::vector<ir::ValueId> values = r.mapped(op.operands);
-        for (size_t i = 0; i < values.size(); ++i)
-          values[i] = r.builder().cast(values[i], dtypes[i]);
-        r.builder().return_values(values);
-        return std::vector<ir::ValueId>{};
-      });
+  ir::Module out = ir::Rewriter(m).run([&](ir::Rewriter& r,
+                                           ir::OpId id) -> std::optional<std::vector<ir::ValueId>> {
+    const ir::Op& op = m.ops[id];
+    if (op.opcode != ir::Opcode::return_) return std::nullopt;
+    std::vector<ir::ValueId> values = r.mapped(op.operands);
+    ir::Builder& b = r.builder();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const bool was_complex = !m.result_dtypes.empty() && is_complex(m.result_dtypes[i]);
+      values[i] = b.cast(values[i], real_of(dtypes[i]));
+      if (is_complex(dtypes[i]) && !was_complex)
+        values[i] = ir::make_pairs(b, values[i],
+                                   b.constant(ir::cast(ir::Scalar::of(0.0), real_of(dtypes[i]))),
+                                   r.to().type(values[i]).shape);
+    }
+    r.builder().return_values(values);
+    return std::vector<ir::ValueId>{};
+  });
   return out;
 }
 
@@ -170,10 +179,11 @@ struct Kernel::State {
   std::vector<OutputSpec> output_specs(const ir::Module& graph, std::span<const Arg> args,
                                        std::span<const int64_t> symbols) const {
     std::vector<OutputSpec> specs;
-    for (const ir::TypeId id : graph.results) {
-      const ir::Type& type = graph.types[id];
-      OutputSpec spec{.dtype = type.dtype};
+    for (size_t i = 0; i < graph.results.size(); ++i) {
+      const ir::Type& type = graph.types[graph.results[i]];
+      OutputSpec spec{.dtype = graph.result_dtypes.empty() ? type.dtype : graph.result_dtypes[i]};
       for (const SizeId s : type.shape) spec.shape.push_back(graph.sizes.eval(s, symbols));
+      if (is_complex(spec.dtype)) spec.shape.pop_back();  // of pairs
       check_bytes(spec);
       std::vector<ArrayLayout> alike;
       for (const Arg& a : args)

@@ -17,10 +17,10 @@ namespace picokernel::driver {
 
 // An argument of a call, as the front end sees it. Pointers stay valid for the call.
 struct Arg {
-  enum class Kind : uint8_t { array, scalar };
+  enum class Kind : uint8_t { array, scalar };  // complex numbers are arrays of rank 0
   Kind kind = Kind::array;
   DType dtype = DType::f32;
-  bool weak = false;      // scalar only
+  bool weak = false;      // a Python number
   bool writeable = true;  // array only
   uint8_t rank = 0;
   void* data = nullptr;              // array

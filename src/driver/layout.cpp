@@ -62,6 +62,17 @@ void coalesce(std::vector<Loop>& loops) {
 
 }  // namespace
 
+ArrayLayout layout_of(const Arg& a) {
+  const auto size = static_cast<int64_t>(size_of(real_of(a.dtype)));
+  ArrayLayout layout{.shape = {a.shape, a.shape + a.rank}, .strides = {}};
+  for (size_t d = 0; d < a.rank; ++d) layout.strides.push_back(a.strides[d] / size);
+  if (is_complex(a.dtype)) {
+    layout.shape.push_back(2);
+    layout.strides.push_back(1);
+  }
+  return layout;
+}
+
 NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
                    std::span<const int64_t> symbols, const std::vector<ArrayLayout>& arrays) {
   NestLayout out;

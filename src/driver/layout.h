@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/kernel.h"
 #include "passes/lower/nests.h"
 
 namespace picokernel::driver {
@@ -14,6 +15,8 @@ namespace picokernel::driver {
 struct ArrayLayout {
   std::vector<int64_t> shape, strides;  // strides in elements
 };
+/// A complex one is laid out as its pairs of reals.
+ArrayLayout layout_of(const Arg& array);
 
 struct AccessLayout {
   ir::ValueId root = {};

@@ -122,10 +122,7 @@ void CallPlan::lay_out_nests(std::span<const Arg> args, std::span<const Arg> out
   for (size_t i = 0; i < expected_.size(); ++i) {
     const Arg& a = array(args, outs, i);
     if (a.kind != Arg::Kind::array) continue;
-    ArrayLayout& layout = arrays[graph.params()[i].value];
-    layout.shape.assign(a.shape, a.shape + a.rank);
-    for (size_t d = 0; d < a.rank; ++d)
-      layout.strides.push_back(a.strides[d] / static_cast<int64_t>(size_of(a.dtype)));
+    arrays[graph.params()[i].value] = layout_of(a);
   }
   std::vector<ir::ValueId> scratch;
   ir::walk(graph, [&](ir::OpId id) {

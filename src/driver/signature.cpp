@@ -68,7 +68,7 @@ std::optional<std::vector<int64_t>> bind_symbols(const ir::Module& graph,
   const auto each_dim = [&](auto&& f) {
     for (size_t i = 0; i < args.size(); ++i) {
       const std::vector<SizeId>& shape = graph.type(graph.params()[i]).shape;
-      for (size_t d = 0; d < shape.size(); ++d)
+      for (size_t d = 0; d < args[i].rank; ++d)  // without the last one of pairs
         if (!f(shape[d], args[i].shape[d])) return false;
     }
     return true;
@@ -93,6 +93,7 @@ std::optional<std::vector<int64_t>> bind_symbols(const ir::Module& graph,
 }
 
 std::string describe(const Arg& a) {
+  if (a.weak && is_complex(a.dtype)) return "a Python complex";
   if (a.kind == Arg::Kind::scalar)
     return a.weak ? (is_float(a.dtype) ? "a Python float" : "a Python int")
                   : "a " + std::string(numpy_name(a.dtype)) + " scalar";

@@ -41,8 +41,11 @@ std::string list_types(std::span<const PromotedType> types) {
 
 Value Tracer::State::apply(const Ufunc& u, std::span<const Value> operands) {
   broadcast(u.name, operands);
+  if (std::ranges::any_of(types(operands), [](PromotedType t) { return is_complex(t.dtype); }))
+    return apply_complex(u, operands);
   if (u.loops == Loops::choice) return where(operands);
   if (u.loops == Loops::bounded) return clip(operands);
+  if (u.loops == Loops::scaled) return scale(u, operands);
   PromotedType common = common_type(types(operands));
   if (common.weak) {
     if (u.python_operator && is_bool(common.dtype) && python_bool_is_int(u))
@@ -62,6 +65,12 @@ Value Tracer::State::emit(const Ufunc& u, std::span<const Value> operands, Promo
   const DType type = *loop.dtype;
   std::vector<ValueId> converted;
   for (const Value& v : operands) converted.push_back(convert(v, type));
+  // A loop of halves computes in float32 and rounds once.
+  if (is_half(type) && u.composite != nullptr && u.loops != Loops::format) {
+    for (ValueId& v : converted) v = b.cast(v, DType::f32);
+    const ValueId wide = u.composite(b, converted, DType::f32);
+    return value_of(m.type(wide).dtype == DType::f32 ? b.cast(wide, type) : wide);
+  }
   if (u.loops == Loops::rounding && !is_float(type)) return value_of(converted[0]);
   if (u.loops == Loops::test && !is_float(type))
     return value_of(composites::always(b, *u.opcode == Opcode::isfinite, converted[0]));
@@ -115,8 +124,7 @@ Value Tracer::State::power(const Ufunc& u, std::span<const Value> x, PromotedTyp
                    "hint: write " + spell(exponent.literal) + ".0 for a float64 result"});
   if (number) {
     // x ** 2 is NumPy's square, which takes a bool to int8.
-    const double e =
-        std::visit([](auto value) { return static_cast<double>(value); }, exponent.literal);
+    const double e = as_double(exponent.literal);
     if (e == 2 && base == PromotedType{DType::b1, false} && !is_float(type) && u.python_operator)
       type = DType::i8;
     const ValueId left = convert(x[0], type);
@@ -167,6 +175,29 @@ Value Tracer::State::clip(std::span<const Value> x) {
   const ValueId array_value = convert(kept[0], type);
   const ValueId lower = bound(bounds[0]), upper = bound(bounds[1]);
   return value_of(composites::clip(b, std::vector{array_value, lower, upper}, type));
+}
+
+// ldexp(x, exponent): two types that do not meet. NumPy has exponents of int32, which Python
+// integers have to fit, and of int64.
+Value Tracer::State::scale(const Ufunc& u, std::span<const Value> x) {
+  std::vector<PromotedType> base{type(x[0])};
+  const PromotedType exponent = type(x[1]);
+  if (is_float(exponent.dtype) || (!exponent.weak && exponent.dtype == DType::u64))
+    compile_error(
+        "`" + std::string(u.name) + "` of " + list_types(types(x)),
+        {"exponents are integers that int64 holds", "hint: cast them first: n.astype(np.int32)"});
+  // What NumPy takes a Python int for.
+  if (base[0].weak && !is_float(base[0].dtype))
+    base[0] = {is_bool(exponent.dtype) ? DType::i64 : DType::i8, false};
+  const LoopType loop = loop_type(u.name, u.loops, base[0].dtype, base);
+  if (!loop.dtype)
+    compile_error("`" + std::string(u.name) + "` of " + list_types(types(x)),
+                  {loop.allowed, "hint: " + loop.hint});
+  const bool wide =
+      !exponent.weak && (exponent.dtype == DType::i64 || exponent.dtype == DType::u32);
+  const ValueId value = convert(x[0], *loop.dtype);
+  const ValueId by = convert(x[1], wide ? DType::i64 : DType::i32);
+  return value_of(u.composite(b, std::vector{value, by}, *loop.dtype));
 }
 
 Value Tracer::State::where(std::span<const Value> x) {

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "frontend/ufuncs.h"
+#include "ir/eval.h"
 #include "support/check.h"
 
 namespace picokernel::frontend::composites {
@@ -13,8 +14,7 @@ using ir::ValueId;
 using Operands = std::span<const ValueId>;
 
 ValueId number(ir::Builder& b, DType type, double value) {
-  return b.constant(
-      ir::visit(type, [&]<class T>(T*) { return ir::Scalar::of(static_cast<T>(value)); }));
+  return b.constant(ir::cast(ir::Scalar::of(value), type));
 }
 
 ValueId positive(ir::Builder&, Operands x, DType) { return x[0]; }

@@ -11,17 +11,27 @@
 namespace picokernel::frontend {
 namespace {
 
+// Of a real one.
 ir::Scalar as_scalar(const Literal& literal) {
-  return std::visit([](auto value) { return ir::Scalar::of(value); }, literal);
+  return std::visit(
+      []<class V>(V value) {
+        if constexpr (std::is_same_v<V, std::complex<double>>)
+          return ir::Scalar::of(value.real());
+        else
+          return ir::Scalar::of(value);
+      },
+      literal);
 }
 
 // Python truncates a float before the check.
 bool float_fits(double value, DType type) {
   const double whole = std::trunc(value);
   return ir::visit(type, [&]<class T>(T*) {
+    if constexpr (ir::is_floating_type<T>) return true;
     // 2^bits is a double, the largest value need not be one.
-    const double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    return whole >= static_cast<double>(std::numeric_limits<T>::min()) && whole < end;
+    else
+      return whole >= static_cast<double>(std::numeric_limits<T>::min()) &&
+             whole < std::ldexp(1.0, std::numeric_limits<T>::digits);
   });
 }
 
@@ -30,7 +40,7 @@ bool float_fits(double value, DType type) {
 bool fits(const Literal& literal, DType type) {
   return std::visit(
       [&]<class V>(V value) {
-        if constexpr (std::is_same_v<V, bool>) {
+        if constexpr (std::is_same_v<V, bool> || std::is_same_v<V, std::complex<double>>) {
           return true;
         } else if constexpr (std::is_same_v<V, double>) {
           return float_fits(value, type);
@@ -52,8 +62,14 @@ bool is_negative(const Literal& literal) {
   return value != nullptr && *value < 0;
 }
 
+double as_double(const Literal& literal) {
+  return ir::cast(as_scalar(literal), DType::f64).as<double>();
+}
+
 std::string spell(const Literal& literal) {
   if (const bool* truth = std::get_if<bool>(&literal)) return *truth ? "True" : "False";
+  if (const auto* value = std::get_if<std::complex<double>>(&literal))
+    return "(" + spell(value->real()) + " + " + spell(value->imag()) + "j)";
   if (const double* value = std::get_if<double>(&literal)) {
     char text[32];
     std::snprintf(text, sizeof text, "%.15g", *value);
@@ -66,14 +82,17 @@ std::string spell(const Literal& literal) {
 std::string spell_range(DType type) {
   return ir::visit(type, [&]<class T>(T*) {
     using Limits = std::numeric_limits<T>;
-    return std::to_string(Limits::lowest()) + " to " + std::to_string(Limits::max());
+    if constexpr (ir::is_floating_type<T>)
+      return std::string();
+    else
+      return std::to_string(Limits::lowest()) + " to " + std::to_string(Limits::max());
   });
 }
 
 std::pair<int64_t, int64_t> int64_range(DType type) {
   return ir::visit(type, []<class T>(T*) -> std::pair<int64_t, int64_t> {
     constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, uint64_t>)
+    if constexpr (ir::is_floating_type<T> || std::is_same_v<T, uint64_t>)
       return {std::is_unsigned_v<T> ? 0 : -kMax - 1, kMax};
     else
       return {std::numeric_limits<T>::min(), std::numeric_limits<T>::max()};
@@ -81,8 +100,12 @@ std::pair<int64_t, int64_t> int64_range(DType type) {
 }
 
 PromotedType Tracer::State::type(const Value& v) const {
-  if (v.kind == Value::Kind::literal) return {as_scalar(v.literal).dtype, true};
-  return {m.type(v.id).dtype, v.weak};
+  if (v.kind == Value::Kind::literal) {
+    const bool complex = std::holds_alternative<std::complex<double>>(v.literal);
+    return {complex ? DType::c128 : as_scalar(v.literal).dtype, true};
+  }
+  const DType dtype = m.type(v.id).dtype;
+  return {v.complex ? complex_of(dtype) : dtype, v.weak};
 }
 
 std::vector<PromotedType> Tracer::State::types(std::span<const Value> values) const {
@@ -115,7 +138,12 @@ ir::ValueId Tracer::State::read(const Value& v) {
   return it->second;
 }
 
+// A complex number loses its imaginary part, as in NumPy; as a bool it is not zero.
 ir::ValueId Tracer::State::convert(const Value& v, DType to, Fit fit) {
+  if (is_complex(type(v).dtype)) {
+    const ir::ValueId re = convert(real(v), to, fit);
+    return is_bool(to) ? b.value(ir::Opcode::or_, {re, convert(imag(v), to, fit)}) : re;
+  }
   if (v.kind != Value::Kind::literal) {
     const ir::ValueId id = read(v);
     if (v.weak && is_integer(to) && fit == Fit::checked) require_range(id, to);

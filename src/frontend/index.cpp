@@ -4,6 +4,7 @@
 #include <map>
 
 #include "frontend/state.h"
+#include "ir/pairs.h"
 #include "support/check.h"
 
 namespace picokernel::frontend {
@@ -122,14 +123,22 @@ void Tracer::State::simplify_guards() {
 ir::ValueId Tracer::State::storage_of(const Value& v) {
   if (v.kind == Value::Kind::ref) return v.id;
   // A computed array has no storage until somebody looks at a part of it.
+  if (v.complex) return m.def(ir::make_pairs(b, v.id, v.imag, m.type(v.id).shape))->operands[0];
   const ir::ValueId value = read(v), scratch = b.scratch(m.type(value).dtype, m.type(value).shape);
   b.write(scratch, value);
   return scratch;
 }
 
+ir::DimMap Tracer::State::whole_dimension(ir::ValueId ref, size_t dimension) {
+  return {.source = static_cast<int32_t>(dimension),
+          .start = m.sizes.constant(0),
+          .step = 1,
+          .extent = m.type(ref).shape[dimension]};
+}
+
 Value Tracer::storage(Value v, const Location& where) {
   state_->at(where);
-  return {.kind = Value::Kind::ref, .id = state_->storage_of(v)};
+  return {.kind = Value::Kind::ref, .complex = v.complex, .id = state_->storage_of(v)};
 }
 
 Value Tracer::index(Value v, std::span<const Index> indices, const Location& where) {
@@ -187,22 +196,19 @@ Value Tracer::index(Value v, std::span<const Index> indices, const Location& whe
     }
     ++source;
   }
-  return {.kind = Value::Kind::ref, .id = s.b.view(storage, std::move(map))};
+  if (v.complex) map.dims.push_back(s.whole_dimension(storage, static_cast<size_t>(source)));
+  return {.kind = Value::Kind::ref, .complex = v.complex, .id = s.b.view(storage, std::move(map))};
 }
 
 Value Tracer::transpose(Value v, std::span<const size_t> axes, const Location& where) {
   State& s = *state_;
   s.at(where);
   const ir::ValueId storage = s.storage_of(v);
-  const std::vector<SizeId> shape = s.m.type(storage).shape;
-  PK_CHECK(axes.size() == shape.size());
   ir::IndexMap map;
-  for (const size_t axis : axes)
-    map.dims.push_back({.source = static_cast<int32_t>(axis),
-                        .start = s.m.sizes.constant(0),
-                        .step = 1,
-                        .extent = shape[axis]});
-  return {.kind = Value::Kind::ref, .id = s.b.view(storage, std::move(map))};
+  for (const size_t axis : axes) map.dims.push_back(s.whole_dimension(storage, axis));
+  if (v.complex) map.dims.push_back(s.whole_dimension(storage, axes.size()));
+  PK_CHECK(map.dims.size() == s.m.type(storage).shape.size());
+  return {.kind = Value::Kind::ref, .complex = v.complex, .id = s.b.view(storage, std::move(map))};
 }
 
 }  // namespace picokernel::frontend

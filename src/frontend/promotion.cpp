@@ -8,7 +8,7 @@
 namespace picokernel::frontend {
 namespace {
 
-int weak_rank(DType t) { return is_bool(t) ? 0 : is_float(t) ? 2 : 1; }
+int weak_rank(DType t) { return is_bool(t) ? 0 : is_complex(t) ? 3 : is_float(t) ? 2 : 1; }
 
 LoopType refuse(std::string allowed, std::string hint) {
   return {.dtype = std::nullopt, .allowed = std::move(allowed), .hint = std::move(hint)};
@@ -46,8 +46,10 @@ PromotedType common_type(std::span<const PromotedType> types) {
   if (!strong) return {weak.value_or(DType::f64), true};
   if (!weak || weak_rank(*weak) == 0) return {*strong, false};
   // A number of a higher kind than the arrays' brings its default type, else the arrays decide.
-  if (weak_rank(*weak) > weak_rank(*strong))
+  if (weak_rank(*weak) > weak_rank(*strong)) {
+    if (is_complex(*weak)) return {is_float(*strong) ? complex_of(*strong) : DType::c128, false};
     return {is_float(*weak) ? DType::f64 : DType::i64, false};
+  }
   return {*strong, false};
 }
 
@@ -73,18 +75,17 @@ LoopType loop_type(std::string_view ufunc, Loops loops, DType common,
       return is(is_float(common) ? common : DType::f64);
     case Loops::not_bool:
       return is_bool(common) ? refuse_bool(ufunc) : is(common);
-    case Loops::floating: {
+    case Loops::floating:
+    case Loops::format:
+    case Loops::scaled: {
       if (is_float(common)) return is(common);
       const size_t bytes = float_bytes(common, operands);
-      if (bytes == 2)
-        return refuse(
-            name + " of 8-bit integers and bool is float16 in NumPy, which is not available here",
-            "cast first: a.astype(np.float32)");
-      return is(bytes == 4 ? DType::f32 : DType::f64);
+      return is(bytes == 2 ? DType::f16 : bytes == 4 ? DType::f32 : DType::f64);
     }
     case Loops::bits:
+    case Loops::integer:
     case Loops::shift:
-      if (is_float(common))
+      if (is_float(common) || (loops == Loops::integer && is_bool(common)))
         return refuse(name +
                           (loops == Loops::bits ? " takes integers and bool" : " takes integers") +
                           "; uint64 with a signed type has float64 as its common type",
@@ -96,7 +97,10 @@ LoopType loop_type(std::string_view ufunc, Loops loops, DType common,
 
 std::string describe(PromotedType t) {
   if (!t.weak) return std::string(numpy_name(t.dtype));
-  return is_bool(t.dtype) ? "Python bool" : is_float(t.dtype) ? "Python float" : "Python int";
+  return is_bool(t.dtype)      ? "Python bool"
+         : is_complex(t.dtype) ? "Python complex"
+         : is_float(t.dtype)   ? "Python float"
+                               : "Python int";
 }
 
 }  // namespace picokernel::frontend

@@ -7,7 +7,10 @@
 namespace picokernel::frontend {
 
 std::vector<SizeId> Tracer::State::shape(const Value& v) const {
-  return v.kind == Value::Kind::literal ? std::vector<SizeId>{} : m.type(v.id).shape;
+  if (v.kind == Value::Kind::literal) return {};
+  std::vector<SizeId> sizes = m.type(v.id).shape;
+  if (v.complex && v.kind == Value::Kind::ref) sizes.pop_back();  // of pairs
+  return sizes;
 }
 
 std::string Tracer::State::spell_shape(const Value& v) const {

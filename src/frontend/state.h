@@ -2,11 +2,13 @@
 // trace.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "frontend/complex.h"
 #include "frontend/promotion.h"
 #include "frontend/tracer.h"
 #include "frontend/ufuncs.h"
@@ -26,8 +28,9 @@ struct Tracer::State {
   std::vector<ArgSpec> args;
   std::vector<int64_t> symbol_sizes;  // by symbol: its size in this call
   std::map<ir::ValueId, ir::ValueId>
-      versions;   // ref -> its storage's current version, where already read
-  Location here;  // of the ops being built
+      versions;  // ref -> its storage's current version, where already read
+  std::map<ir::ValueId, std::array<ir::ValueId, 2>> part_refs;  // of refs to pairs
+  Location here;                                                // of the ops being built
   bool stored = false;
   std::set<ir::ValueId> written;  // arguments, so far
 
@@ -44,6 +47,14 @@ struct Tracer::State {
   void note_reads_of(ir::ValueId ref);  // after writes to other arguments
   ir::ValueId root(ir::ValueId ref) const;
   ir::ValueId storage_of(const Value& v);  // index.cpp
+  ir::DimMap whole_dimension(ir::ValueId ref, size_t dimension);
+  /// Real parts of complex values, and what else becomes real.
+  Value real(const Value& v);
+  Value imag(const Value& v);
+  Complex parts(const Value& v, DType of_parts);
+  /// `like` gives a shape only.
+  ir::ValueId broadcast_like(ir::ValueId v, ir::ValueId like);
+  Value complex_value(Complex parts);
 
   // shapes.cpp: sizes that must be equal become one symbol, in all types so far; SizeIds from
   // before are void then.
@@ -61,11 +72,17 @@ struct Tracer::State {
   Value compare(const Ufunc& ufunc, std::span<const Value> operands, PromotedType common);
   Value power(const Ufunc& ufunc, std::span<const Value> operands, PromotedType common);
   Value clip(std::span<const Value> operands);
+  Value scale(const Ufunc& ufunc, std::span<const Value> operands);
   Value where(std::span<const Value> operands);
+
+  // complex_ufuncs.cpp
+  Value apply_complex(const Ufunc& ufunc, std::span<const Value> operands);
+  Value complex_choice(std::span<const Value> operands, DType type);
 
   void store(const Value& target, const Value& v, const char* what);
 
  private:
+  void write(ir::ValueId target, ir::ValueId value);
   bool unify(SizeId a, SizeId b);
   uint32_t last_symbol(SizeId size) const;  // of an expression that has one
   std::optional<bool> join(SizeId a, SizeId b);
@@ -74,6 +91,7 @@ struct Tracer::State {
 /// The integer literal is a value of this integer type. Bools always are.
 bool fits(const Literal& literal, DType type);
 bool is_negative(const Literal& literal);
+double as_double(const Literal& literal);  // of a real one
 std::string spell(const Literal& literal);
 std::string spell_range(DType type);  // "0 to 255"
 /// The least and the largest value of an integer type, as far as int64 reaches.

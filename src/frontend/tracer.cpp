@@ -2,6 +2,7 @@
 #include "frontend/tracer.h"
 
 #include "frontend/state.h"
+#include "ir/pairs.h"
 #include "ir/verifier.h"
 #include "support/check.h"
 #include "support/nearest.h"
@@ -21,7 +22,7 @@ Tracer::State::State(std::string kernel_name, std::span<const ArgSpec> specs)
     : b(m), args(specs.begin(), specs.end()) {
   m.name = std::move(kernel_name);
   for (const ArgSpec& arg : args) {
-    ir::Type type{.dtype = arg.dtype};
+    ir::Type type{.dtype = real_of(arg.dtype)};
     if (arg.kind == ArgSpec::Kind::array) {
       type.kind = ir::TypeKind::ref;
       for (const int64_t size : arg.shape) {
@@ -32,6 +33,7 @@ Tracer::State::State(std::string kernel_name, std::span<const ArgSpec> specs)
           symbol_sizes.push_back(size);
         }
       }
+      if (is_complex(arg.dtype)) type.shape.push_back(m.sizes.constant(2));
     }
     b.param(type, arg.name);
   }
@@ -68,8 +70,21 @@ void Tracer::State::store(const Value& target, const Value& v, const char* what)
                      spell_shape(target) + " of " + what,
                  "hint: sizes of the value must be equal to the target's or 1, counted from the "
                  "last dimension");
-  ir::ValueId value = convert(v, m.type(target.id).dtype);
-  const size_t rank = m.type(value).shape.size(), target_rank = m.type(target.id).shape.size();
+  if (target.complex) {
+    const Complex value = parts(v, m.type(target.id).dtype);  // all of it, before any is written
+    write(real(target).id, value.real);
+    write(imag(target).id, value.imag);
+  } else {
+    write(target.id, convert(v, m.type(target.id).dtype));
+  }
+  const ir::ValueId storage = root(target.id);
+  std::erase_if(versions, [&](const auto& known) { return root(known.first) == storage; });
+  stored = true;
+  if (m.def(storage) == nullptr) written.insert(storage);
+}
+
+void Tracer::State::write(ir::ValueId target, ir::ValueId value) {
+  const size_t rank = m.type(value).shape.size(), target_rank = m.type(target).shape.size();
   if (rank > target_rank) {
     // Leading dimensions of 1 are dropped, which only a view can do.
     const ir::ValueId whole = b.scratch(m.type(value).dtype, m.type(value).shape);
@@ -86,11 +101,7 @@ void Tracer::State::store(const Value& target, const Value& v, const char* what)
     }
     value = b.read(b.view(whole, std::move(map)));
   }
-  b.write(target.id, value);
-  const ir::ValueId storage = root(target.id);
-  std::erase_if(versions, [&](const auto& known) { return root(known.first) == storage; });
-  stored = true;
-  if (m.def(storage) == nullptr) written.insert(storage);
+  b.write(target, value);
 }
 
 Tracer::Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition)
@@ -100,14 +111,13 @@ Tracer::Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Loc
 
 Tracer::~Tracer() = default;
 
-size_t Tracer::argument_count() const { return state_->args.size(); }
-
 Value Tracer::argument(size_t i) const {
   PK_CHECK(i < state_->args.size());
   const ArgSpec& arg = state_->args[i];
   const bool array = arg.kind == ArgSpec::Kind::array;
   return {.kind = array ? Value::Kind::ref : Value::Kind::value,
-          .weak = !array && arg.weak,
+          .weak = arg.weak,
+          .complex = is_complex(arg.dtype),
           .id = state_->m.params()[i]};
 }
 
@@ -130,8 +140,6 @@ Value Tracer::apply(std::string_view name, std::span<const Value> operands, cons
   return state_->apply(*u, operands);
 }
 
-bool Tracer::known(std::string_view ufunc) { return find_ufunc(ufunc) != nullptr; }
-
 std::vector<std::string_view> Tracer::known_ufuncs() {
   return {ufunc_names().begin(), ufunc_names().end()};
 }
@@ -144,6 +152,7 @@ int Tracer::arity(std::string_view ufunc) {
 
 Value Tracer::cast(Value v, DType dtype, const Location& where) {
   state_->at(where);
+  if (is_complex(dtype)) return state_->complex_value(state_->parts(v, real_of(dtype)));
   return {.kind = Value::Kind::value, .weak = false, .id = state_->convert(v, dtype)};
 }
 
@@ -158,17 +167,26 @@ void Tracer::store_out(Value target, Value v, const Location& where) {
   PK_CHECK(target.kind == Value::Kind::ref);
   const DType from = dtype(v), to = dtype(target);
   if (!same_kind(from, to))
-    state_->compile_error(
-        "out= of type " + std::string(numpy_name(to)) + " cannot take a result of type " +
-            std::string(numpy_name(from)),
-        {"out= casts within a kind: bool to unsigned to signed integers to floats, never back",
-         "hint: give an out= of type " + std::string(numpy_name(from)) +
-             ", or store with o[...] = value, which casts"});
+    state_->compile_error("out= of type " + std::string(numpy_name(to)) +
+                              " cannot take a result of type " + std::string(numpy_name(from)),
+                          {"out= casts within a kind: bool to unsigned to signed integers to "
+                           "floats to complex numbers, never back",
+                           "hint: give an out= of type " + std::string(numpy_name(from)) +
+                               ", or store with o[...] = value, which casts"});
   if (shape(v).size() > shape(target).size())
     state_->launch_error("shape " + state_->spell_shape(v) + " of the result does not fit shape " +
                              state_->spell_shape(target) + " of out=",
                          "hint: out= is never broadcast; it has the result's shape");
   state_->store(target, v, "out=");
+}
+
+Value Tracer::real(Value v, const Location& where) {
+  state_->at(where);
+  return state_->real(v);
+}
+Value Tracer::imag(Value v, const Location& where) {
+  state_->at(where);
+  return state_->imag(v);
 }
 
 DType Tracer::dtype(Value v) const { return state_->type(v).dtype; }
@@ -184,11 +202,6 @@ Value Tracer::size(SizeId size, const Location& where) {
   return {.kind = Value::Kind::value, .weak = true, .id = state_->b.size(size)};
 }
 
-bool Tracer::same_storage(Value a, Value b) const {
-  return a.kind == Value::Kind::ref && b.kind == Value::Kind::ref &&
-         state_->root(a.id) == state_->root(b.id);
-}
-
 ir::Module Tracer::finish(std::span<const Value> returned, const Location& where) {
   State& s = *state_;
   s.at(where);
@@ -198,8 +211,18 @@ ir::Module Tracer::finish(std::span<const Value> returned, const Location& where
             "` computes nothing: it neither returns a value nor stores into an argument",
         {"hint: return the result, or store it with o[...] = value"});
   std::vector<ir::ValueId> results;
-  for (const Value& v : returned)
-    results.push_back(v.kind == Value::Kind::literal ? s.convert(v, s.type(v).dtype) : s.read(v));
+  for (const Value& v : returned) {
+    const DType type = s.type(v).dtype;
+    s.m.result_dtypes.push_back(type);
+    if (!is_complex(type)) {
+      results.push_back(s.convert(v, type));
+    } else if (v.kind == Value::Kind::ref) {
+      results.push_back(s.read({.kind = Value::Kind::ref, .id = v.id}));
+    } else {
+      const Complex parts = s.parts(v, real_of(type));
+      results.push_back(ir::make_pairs(s.b, parts.real, parts.imag, s.m.type(parts.real).shape));
+    }
+  }
   s.b.return_values(std::move(results));
   s.renumber_symbols();
   s.simplify_guards();

@@ -3,6 +3,7 @@
 // at the user's line.
 #pragma once
 
+#include <complex>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,16 +21,16 @@ namespace picokernel::frontend {
 // trace: the trace itself depends only on the rank and on which sizes are 1; the rest become
 // symbols.
 struct ArgSpec {
-  enum class Kind : uint8_t { array, scalar };
+  enum class Kind : uint8_t { array, scalar };  // complex numbers are arrays of rank 0
   Kind kind = Kind::array;
   DType dtype = DType::f32;
-  bool weak = false;  // scalar from a Python number: takes part in promotion by kind only (NEP 50)
+  bool weak = false;  // from a Python number: takes part in promotion by kind only (NEP 50)
   std::string name;
   std::vector<int64_t> shape = {};  // array only
 };
 
 // A Python number in the traced code.
-using Literal = std::variant<bool, int64_t, uint64_t, double>;
+using Literal = std::variant<bool, int64_t, uint64_t, double, std::complex<double>>;
 
 // A traced value. Cheap to copy; valid as long as its Tracer.
 struct Value {
@@ -37,7 +38,9 @@ struct Value {
   Kind kind = Kind::value;
   bool weak = false;        // promotion by kind only: literals and weak scalar arguments, and what
                             // operators (a + b, not np.sqrt(a)) make of these alone
-  ir::ValueId id = {};      // value, ref
+  bool complex = false;     // value, ref
+  ir::ValueId id = {};      // value, ref; complex: the real part of a value, a ref to pairs
+  ir::ValueId imag = {};    // of a complex value
   Literal literal = false;  // literal
 };
 
@@ -55,7 +58,6 @@ class Tracer {
   Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition);
   ~Tracer();
 
-  size_t argument_count() const;
   Value argument(size_t i) const;  // array: a ref; scalar: a value
 
   /// A NumPy ufunc, or where or clip, by NumPy's name ("add", "true_divide", ...) with NumPy's
@@ -64,7 +66,6 @@ class Tracer {
   /// types; a literal that does not fit the integer type that it meets) or LaunchError (shapes that
   /// do not broadcast: with the actual shapes of this call).
   Value apply(std::string_view ufunc, std::span<const Value> operands, const Location& where);
-  static bool known(std::string_view ufunc);
   static std::vector<std::string_view> known_ufuncs();  // sorted
   static int arity(std::string_view ufunc);
 
@@ -85,15 +86,19 @@ class Tracer {
   /// The array with its dimensions in another order: `axes` names each once.
   Value transpose(Value v, std::span<const size_t> axes, const Location& where);
 
-  DType dtype(Value v) const;                // weak ones: int64 or float64
+  /// The real and the imaginary part: refs to the same memory if v is one. Of a real array: itself,
+  /// and zeros.
+  Value real(Value v, const Location& where);
+  Value imag(Value v, const Location& where);
+
+  DType dtype(Value v) const;                // weak ones: int64, float64 or complex128
   std::vector<SizeId> shape(Value v) const;  // valid until the next apply or store
   const ir::Module& module() const;
   Value size(SizeId size, const Location& where);  // a size as a weak integer value
-  bool same_storage(Value a, Value b) const;
 
   /// Ends the trace: returned values become results. Weak ones take their default dtype (bool,
-  /// int64, float64). The module is verified, its symbols are numbered by first use in the
-  /// parameters.
+  /// int64, float64, complex128). The module is verified, its symbols are numbered by first use in
+  /// the parameters.
   ir::Module finish(std::span<const Value> returned, const Location& where);
 
  private:

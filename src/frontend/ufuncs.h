@@ -20,21 +20,24 @@ struct Ufunc {
   bool python_operator;
   std::optional<ir::Opcode> opcode;  // else a composite
   Composite composite;
+  bool part = false;  // one of a NumPy function's results, under a name of ours
 };
 
 /// By NumPy's name, aliases included; null if unknown.
 const Ufunc* find_ufunc(std::string_view name);
-/// All names, aliases included, sorted.
+/// All of NumPy's names, aliases included, sorted.
 std::span<const std::string_view> ufunc_names();
 
 // Built on operands that are already of the loop's type, the last argument.
 namespace composites {
 #define PK_UFUNC(...)
 #define PK_COMPOSITE(name, ...) ir::ValueId name(ir::Builder&, std::span<const ir::ValueId>, DType);
+#define PK_PART(name, ...) ir::ValueId name(ir::Builder&, std::span<const ir::ValueId>, DType);
 #define PK_ALIAS(...)
 #include "frontend/ufuncs.def"
 #undef PK_UFUNC
 #undef PK_COMPOSITE
+#undef PK_PART
 #undef PK_ALIAS
 
 ir::ValueId number(ir::Builder& b, DType type, double value);

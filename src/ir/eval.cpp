@@ -1,8 +1,10 @@
 // Scalar semantics: NumPy 2's where NumPy defines one, docs/semantics.md's rule where it does not.
 #include "ir/eval.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "support/check.h"
@@ -19,7 +21,12 @@ constexpr int kBits = static_cast<int>(sizeof(T)) * 8;
 
 template <class From, class To>
 To cast_to(From v) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (is_half_type<From>) {
+    return cast_to<float, To>(static_cast<float>(v));
+  } else if constexpr (is_half_type<To>) {
+    // float16 rounds once; what becomes a bfloat16 is rounded to float first, as in ml_dtypes.
+    return To(static_cast<std::conditional_t<std::is_same_v<To, float16>, double, float>>(v));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return v != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     if (std::isnan(v)) return 0;
@@ -122,6 +129,13 @@ T maximum_of(T x, T y) {
   return x > y ? x : y;
 }
 
+// Of MIN too.
+template <class T>
+Unsigned<T> magnitude(T x) {
+  const auto bits = static_cast<Unsigned<T>>(x);
+  return x < 0 ? static_cast<Unsigned<T>>(0u - bits) : bits;
+}
+
 template <class T>
 T shift_left(T x, T y) {
   if (y < 0 || y >= T(kBits<T>)) return 0;
@@ -169,6 +183,7 @@ T same(Opcode opcode, T x, T y, T z) {
     PK_CASE2(or_, boolean, x || y, integer, x | y)
     PK_CASE2(xor_, boolean, x != y, integer, x ^ y)
     PK_CASE2(not_, boolean, !x, integer, ~x)
+    PK_CASE(gcd, integer, std::gcd(magnitude(x), magnitude(y)))
     PK_CASE(shl, integer, shift_left(x, y))
     PK_CASE(shr, integer, shift_right(x, y))
     PK_CASE(div, floating, x / y)
@@ -184,10 +199,29 @@ T same(Opcode opcode, T x, T y, T z) {
     PK_CASE(sin, floating, std::sin(x))
     PK_CASE(cos, floating, std::cos(x))
     PK_CASE(tanh, floating, std::tanh(x))
+    PK_CASE(exp2, floating, std::exp2(x))
+    PK_CASE(expm1, floating, std::expm1(x))
+    PK_CASE(log2, floating, std::log2(x))
+    PK_CASE(log10, floating, std::log10(x))
+    PK_CASE(log1p, floating, std::log1p(x))
+    PK_CASE(tan, floating, std::tan(x))
+    PK_CASE(asin, floating, std::asin(x))
+    PK_CASE(acos, floating, std::acos(x))
+    PK_CASE(atan, floating, std::atan(x))
+    PK_CASE(sinh, floating, std::sinh(x))
+    PK_CASE(cosh, floating, std::cosh(x))
+    PK_CASE(asinh, floating, std::asinh(x))
+    PK_CASE(acosh, floating, std::acosh(x))
+    PK_CASE(atanh, floating, std::atanh(x))
+    PK_CASE(cbrt, floating, std::cbrt(x))
+    PK_CASE(atan2, floating, std::atan2(x, y))
+    PK_CASE(hypot, floating, std::hypot(x, y))
+    PK_CASE(fmod, floating, std::fmod(x, y))
     // Ops of other rules.
-    case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::select:
+    case Opcode::constant: case Opcode::size: case Opcode::cast: case Opcode::bitcast: case Opcode::select:
     case Opcode::eq: case Opcode::ne: case Opcode::lt: case Opcode::le: case Opcode::gt: case Opcode::ge:
     case Opcode::isnan: case Opcode::isinf: case Opcode::isfinite: case Opcode::signbit:
+    case Opcode::popcount:
     case Opcode::view: case Opcode::scratch: case Opcode::read: case Opcode::write:
     case Opcode::load: case Opcode::store: case Opcode::alloc: case Opcode::parallel:
     case Opcode::for_: case Opcode::while_: case Opcode::if_: case Opcode::yield: case Opcode::return_:
@@ -212,6 +246,13 @@ bool compare(Opcode opcode, T x, T y) {
 }
 
 template <class T>
+uint8_t count(T x) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return static_cast<uint8_t>(std::popcount(magnitude(x)));
+  PK_UNREACHABLE();
+}
+
+template <class T>
 bool test(Opcode opcode, T x) {
   if constexpr (std::is_floating_point_v<T>) {
     if (opcode == Opcode::isnan) return std::isnan(x);
@@ -220,6 +261,18 @@ bool test(Opcode opcode, T x) {
     if (opcode == Opcode::signbit) return std::signbit(x);
   }
   PK_UNREACHABLE(info(opcode).name);
+}
+
+Scalar bitcast(Scalar value, DType to) {
+  if (is_float(to)) {
+    const uint64_t mask = ~uint64_t{0} >> (64 - 8 * size_of(to));
+    return {to, value.bits & mask};
+  }
+  // Integers are kept extended to 64 bits.
+  return visit(to, [&]<class T>(T*) {
+    if constexpr (std::is_integral_v<T>) return Scalar::of(static_cast<T>(value.bits));
+    return Scalar{to, value.bits};
+  });
 }
 
 }  // namespace
@@ -233,18 +286,22 @@ Scalar cast(Scalar value, DType to) {
 
 Scalar eval(Opcode opcode, std::span<const Scalar> operands, DType result) {
   if (opcode == Opcode::cast) return cast(operands[0], result);
+  if (opcode == Opcode::bitcast) return bitcast(operands[0], result);
   if (opcode == Opcode::select) return operands[0].bits != 0 ? operands[1] : operands[2];
   return visit(operands[0].dtype, [&]<class T>(T*) {
-    const T x = operands[0].as<T>();
-    const T y = operands.size() > 1 ? operands[1].as<T>() : T{};
-    const T z = operands.size() > 2 ? operands[2].as<T>() : T{};
+    using A = Arithmetic<T>;
+    const A x = static_cast<A>(operands[0].as<T>());
+    const A y = operands.size() > 1 ? static_cast<A>(operands[1].as<T>()) : A{};
+    const A z = operands.size() > 2 ? static_cast<A>(operands[2].as<T>()) : A{};
     switch (info(opcode).rule) {
       case Rule::compare:
         return Scalar::of(compare(opcode, x, y));
       case Rule::test:
         return Scalar::of(test(opcode, x));
+      case Rule::count:
+        return Scalar::of(count(x));
       case Rule::same:
-        return Scalar::of(same(opcode, x, y, z));
+        return Scalar::of(T(same(opcode, x, y, z)));
       case Rule::select:
       case Rule::explicit_:
       case Rule::none:

@@ -110,6 +110,7 @@ class Module {
   TypeTable types;
   std::vector<std::string> symbol_names;  // by symbol number, for people only
   std::vector<TypeId> results;            // graph level: types of what it returns
+  std::vector<DType> result_dtypes;       // of a trace: what callers see, complex for pairs
   std::vector<Guard> guards;
   std::vector<RangeCheck> range_checks;
   CallChecks checks;

@@ -261,13 +261,13 @@ class Parser {
         if (text != "true" && text != "false")
           lexer_.fail(token, "a bool constant is true or false");
         return text == "true";
-      } else if constexpr (std::is_floating_point_v<T>) {
+      } else if constexpr (is_floating_type<T>) {
         if (text.starts_with("0x")) return std::strtoull(text.c_str(), nullptr, 16);
-        T v{};
+        Arithmetic<T> v{};
         const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);
         if (code != std::errc() || end != text.data() + text.size())
           lexer_.fail(token, "`" + text + "` is no " + std::string(text_name(t)));
-        return Scalar::of(v).bits;
+        return Scalar::of(T(v)).bits;
       } else {
         T v{};
         const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), v);

@@ -33,9 +33,10 @@ std::string shortest(T value) {
 // Every bit pattern prints so that it reads back: the quiet NaN as nan, other NaNs by their bits.
 template <class T>
 std::string print_float(Scalar s) {
-  const T value = s.as<T>();
+  using A = Arithmetic<T>;
+  const A value = static_cast<A>(s.as<T>());
   if (!std::isnan(value)) return shortest(value);
-  if (s == Scalar::of(std::numeric_limits<T>::quiet_NaN())) return "nan";
+  if (s == Scalar::of(T(std::numeric_limits<A>::quiet_NaN()))) return "nan";
   char buffer[24];
   std::snprintf(buffer, sizeof buffer, "0x%llx", static_cast<unsigned long long>(s.bits));
   return buffer;
@@ -45,7 +46,7 @@ std::string print_scalar(Scalar s) {
   return visit(s.dtype, [&]<class T>(T*) -> std::string {
     if constexpr (std::is_same_v<T, bool>)
       return s.bits != 0 ? "true" : "false";
-    else if constexpr (std::is_floating_point_v<T>)
+    else if constexpr (is_floating_type<T>)
       return print_float<T>(s);
     else
       return std::to_string(s.as<T>());
@@ -263,7 +264,7 @@ class Printer {
     }
     if (info(op.opcode).rule == Rule::explicit_) {
       Type stated = m_.type(op.results[0]);
-      if (op.opcode == Opcode::cast) stated.shape.clear();
+      if (op.opcode == Opcode::cast || op.opcode == Opcode::bitcast) stated.shape.clear();
       out_ += " : " + type(stated);
     }
   }

@@ -9,7 +9,15 @@
 
 namespace picokernel::ir {
 
-// Integers are sign- or zero-extended to 64 bits, bool is 0 or 1, f32 has its 32 bits
+template <class T>
+inline constexpr bool is_half_type = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+template <class T>
+inline constexpr bool is_floating_type = std::is_floating_point_v<T> || is_half_type<T>;
+// What arithmetic on T is done in.
+template <class T>
+using Arithmetic = std::conditional_t<is_half_type<T>, float, T>;
+
+// Integers are sign- or zero-extended to 64 bits, bool is 0 or 1, shorter floats have their bits
 // zero-extended: equal values of a type have equal bits (except that floats compare by bits: -0
 // differs from 0).
 struct Scalar {
@@ -19,7 +27,7 @@ struct Scalar {
   template <class T>
   static Scalar of(T value) {
     Scalar s{dtype_of<T>, 0};
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (is_floating_type<T>)
       std::memcpy(&s.bits, &value, sizeof value);
     else
       s.bits = static_cast<uint64_t>(static_cast<int64_t>(value));
@@ -27,7 +35,7 @@ struct Scalar {
   }
   template <class T>
   T as() const {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (is_floating_type<T>) {
       T value;
       std::memcpy(&value, &bits, sizeof value);
       return value;
@@ -38,15 +46,19 @@ struct Scalar {
   friend bool operator==(const Scalar&, const Scalar&) = default;
 };
 
-/// Calls f with a null pointer of the dtype's C++ type: visit(t, [&]<class T>(T*) { ... }).
+/// Calls f with a null pointer of the dtype's C++ type: visit(t, [&]<class T>(T*) { ... }). No
+/// value of the IR is complex.
 template <class F>
 decltype(auto) visit(DType t, F&& f) {
   switch (t) {
 #define PK_VISIT(e, text, numpy, cpp, kind) \
   case DType::e:                            \
     return f(static_cast<cpp*>(nullptr));
-    PK_DTYPES(PK_VISIT)
+    PK_REAL_DTYPES(PK_VISIT)
 #undef PK_VISIT
+    case DType::c64:
+    case DType::c128:
+      break;
   }
   __builtin_unreachable();
 }

@@ -136,9 +136,14 @@ Inferred infer_explicit(Module& m, const OpInfo& op, std::span<const ValueId> op
                         std::span<const Type> stated) {
   if (stated.size() != 1) return error(std::string(op.name) + " states its result type");
   Type type = stated[0];
-  if (op.opcode == Opcode::cast) {
+  if (op.opcode == Opcode::cast || op.opcode == Opcode::bitcast) {
     const Type& from = m.type(operands[0]);
-    if (from.kind != TypeKind::value) return error("cast takes a value, not " + spell(m, from));
+    if (from.kind != TypeKind::value)
+      return error(std::string(op.name) + " takes a value, not " + spell(m, from));
+    if (op.opcode == Opcode::bitcast &&
+        (size_of(from.dtype) != size_of(type.dtype) || is_bool(from.dtype) || is_bool(type.dtype)))
+      return error("bitcast of " + std::string(text_name(from.dtype)) + " to " +
+                   std::string(text_name(type.dtype)) + ": the sizes differ, or one is a bool");
     // The text states the dtype alone where the shape is the operand's.
     if (type.kind == TypeKind::value) type.shape = from.shape;
   }
@@ -219,9 +224,10 @@ Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint
     case Rule::same:
       return broadcast_all(m, op, operands, 0);
     case Rule::compare:
-    case Rule::test: {
+    case Rule::test:
+    case Rule::count: {
       Inferred r = broadcast_all(m, op, operands, 0);
-      if (r.ok()) r.results[0].dtype = DType::b1;
+      if (r.ok()) r.results[0].dtype = op.rule == Rule::count ? DType::u8 : DType::b1;
       return r;
     }
     case Rule::select: {

@@ -24,11 +24,17 @@ constexpr Pass kPasses[] = {
     {"expand_int_pow", expand_int_pow, "keeps exponents of integers from being negative"},
     {"expand_int_division", expand_int_division, "keeps integer divisors from being 0 or -1"},
     {"expand_float_division", expand_float_division,
-     "spells out floor division and remainder of floats"},
+     "spells out floor division and remainders of floats"},
     {"expand_shifts", expand_shifts, "keeps shift counts below the width"},
     {"expand_fmin_fmax", expand_fmin_fmax, "spells out fmin and fmax"},
+    {"expand_functions", expand_functions, "computes exp2, cbrt and hypot by other functions"},
     {"expand_copysign", expand_copysign, "spells out copysign"},
+    {"expand_popcount", expand_popcount, "counts bits by shifts and additions"},
     {"expand_neg", expand_neg, "spells out neg"},
+    {"expand_halves", expand_halves, "computes on half types in float32"},
+    {"expand_bfloat16", expand_bfloat16, "spells out conversions of bfloat16 in integers"},
+    {"expand_double_to_half", expand_double_to_half,
+     "rounds float64 to float16 once, by way of float32"},
     {"isolate_params", isolate_params, "reads every parameter before any is written"},
 };
 

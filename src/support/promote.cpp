@@ -15,11 +15,14 @@ DType signed_of_size(size_t bytes) {
 DType promote(DType a, DType b) {
   if (a == b || is_bool(b)) return a;
   if (is_bool(a)) return b;
-  if (is_float(a) && is_float(b)) return std::max(a, b);
+  if (is_complex(a) || is_complex(b)) return complex_of(promote(real_of(a), real_of(b)));
+  if (is_float(a) && is_float(b)) return is_half(a) && is_half(b) ? DType::f32 : std::max(a, b);
   if (is_float(a) != is_float(b)) {
-    // float32 holds every integer of up to 16 bits exactly; wider ones need float64.
+    // The float, unless it cannot hold every such integer: half types hold those of 8 bits, float32
+    // those of 16.
     const DType f = is_float(a) ? a : b, i = is_float(a) ? b : a;
-    return f == DType::f64 || size_of(i) > 2 ? DType::f64 : f;
+    if (size_of(i) == 1) return f;
+    return size_of(i) == 2 ? promote(f, DType::f32) : DType::f64;
   }
   if (kind_of(a) == kind_of(b)) return std::max(a, b);
   const DType s = is_signed(a) ? a : b, u = is_signed(a) ? b : a;
@@ -29,7 +32,9 @@ DType promote(DType a, DType b) {
 }
 
 bool same_kind(DType from, DType to) {
-  if (is_bool(from) || is_float(to)) return true;
+  if (is_bool(from) || is_complex(to)) return true;
+  if (is_complex(from)) return false;
+  if (is_float(to)) return true;
   if (is_float(from) || is_bool(to)) return from == to;
   return is_signed(to) || is_unsigned(from);
 }

@@ -13,6 +13,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/ref/interpreter.h"
+#include "ir/eval.h"
 #include "ir/scalar.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
@@ -47,8 +48,9 @@ inline std::string level_name(const ::testing::TestParamInfo<const char*>& p) {
   return *p.param ? std::string(p.param).substr(7) : "host";
 }
 
-inline std::unique_ptr<runtime::Executable> compile(const ir::Module& m) {
+inline std::unique_ptr<runtime::Executable> compile(ir::Module m) {
   ir::verify_or_throw(m, "the test");
+  for (const passes::Pass& pass : backend::cpu_backend.legalize) m = pass.run(m, {});
   return backend::cpu_backend.open(backend::cpu_backend.emit(m), m);
 }
 
@@ -94,11 +96,10 @@ class Memory {
 
 inline bool same_value(DType t, uint64_t a, uint64_t b) {
   if (a == b) return true;
-  if (t == DType::f32)
-    return std::isnan(ir::Scalar{t, a}.as<float>()) && std::isnan(ir::Scalar{t, b}.as<float>());
-  if (t == DType::f64)
-    return std::isnan(ir::Scalar{t, a}.as<double>()) && std::isnan(ir::Scalar{t, b}.as<double>());
-  return false;
+  const auto nan = [t](uint64_t bits) {
+    return std::isnan(ir::cast({t, bits}, DType::f64).as<double>());
+  };
+  return is_float(t) && nan(a) && nan(b);
 }
 
 inline ::testing::AssertionResult same_contents(const Memory& want, const Memory& got) {
@@ -152,11 +153,9 @@ inline Memory numbers(DType t, size_t count, uint64_t seed, size_t skip_bytes = 
   Memory m(t, count, skip_bytes);
   for (size_t i = 0; i < count; ++i) {
     const auto v = static_cast<int64_t>(random_bits(seed) % 2001) - 1000;
-    m.set(i, ir::visit(t, [&]<class T>(T*) {
-            return ir::Scalar::of(static_cast<T>(is_float(t) ? static_cast<T>(v) / static_cast<T>(8)
-                                                             : static_cast<T>(v)))
-                .bits;
-          }));
+    const ir::Scalar s =
+        is_float(t) ? ir::Scalar::of(static_cast<double>(v) / 8) : ir::Scalar::of(v);
+    m.set(i, ir::cast(s, t).bits);
   }
   return m;
 }

@@ -105,8 +105,8 @@ TEST(CppErrors, DLPackTensors) {
   int64_t shape[] = {1};
   const pk::DLTensor on_gpu{data.data(), {2, 0}, 1, {2, 32, 1}, shape, nullptr, 0};
   failure<pk::LaunchError>([&] { negate(on_gpu); });
-  const pk::DLTensor halves{data.data(), {1, 0}, 1, {2, 16, 1}, shape, nullptr, 0};
-  failure<pk::LaunchError>([&] { negate(halves); });
+  const pk::DLTensor quarters{data.data(), {1, 0}, 1, {2, 8, 1}, shape, nullptr, 0};
+  failure<pk::LaunchError>([&] { negate(quarters); });
 }
 
 TEST(CppErrors, Views) {

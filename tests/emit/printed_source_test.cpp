@@ -92,18 +92,29 @@ TEST(PrintedSource, MlxRefusesFloat64Functions) {
             "");
 }
 
-TEST(PrintedSource, FusedMultiplyAddIsRefused) {
+// By the table of spellings, at the user's line; expansions and numbers of the host count.
+TEST(PrintedSource, OpsThatATargetLacksAreRefused) {
   constexpr std::string_view text = R"(graph @f(%a: ref f32[n]) -> (f32[n]) {
   %0 = read %a
-  %1 = fma %0, %0, %0
+  %1 = fma %0, %0, %0 loc("user.py":7:9)
   return %1
 })";
   EXPECT_EQ(refusal(backend::numpy_backend, text),
-            "NumPy has no fused multiply-add of float32\n"
-            "  x * y + z rounds twice; for one rounding use backend=\"cpu\"");
+            "user.py:7:9: error: NumPy has no fma of float32\n"
+            "  fma is x * y + z, rounded once\n"
+            "  use backend=\"cpu\", or compute it outside of the kernel");
   EXPECT_EQ(refusal(backend::mlx_backend, text),
-            "MLX has no fused multiply-add of float32\n"
-            "  x * y + z rounds twice; for one rounding use backend=\"cpu\"");
+            "user.py:7:9: error: MLX has no fma of float32\n"
+            "  fma is x * y + z, rounded once\n"
+            "  use backend=\"cpu\", or compute it outside of the kernel");
+  EXPECT_EQ(refusal(backend::mlx_backend, R"(graph @f(%a: ref f32[n], %s: f32) -> (f32[n]) {
+  %0 = read %a
+  %1 = hypot %0, %0
+  %2 = hypot %s, %s
+  %3 = fmod %1, %2
+  return %3
+})"),
+            "");
 }
 
 TEST(PrintedSource, MlxRefusesStoresThroughOtherThanSlices) {

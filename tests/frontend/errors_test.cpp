@@ -60,8 +60,6 @@ TEST(TraceErrors, TypesWithoutALoop) {
   EXPECT_EQ(d.notes.at(1), "hint: write a ^ b (logical_xor) for booleans");
   d = failure<CompileError>({kB}, [](Trace& t) { t.call("negative", t[0]); });
   EXPECT_EQ(d.notes.at(1), "hint: write ~a (logical_not) for booleans");
-  d = failure<CompileError>({kU8}, [](Trace& t) { t.call("sqrt", t[0]); });
-  EXPECT_EQ(d.notes.at(1), "hint: cast first: a.astype(np.float32)");
 }
 
 TEST(TraceErrors, PythonNumbersThatDoNotFit) {

@@ -1,4 +1,5 @@
 // Result types of every ufunc for all pairs of types, against what NumPy gives (promotions.txt).
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -10,12 +11,18 @@
 namespace picokernel::frontend {
 namespace {
 
-constexpr size_t kPythonInt = kDTypeCount, kPythonFloat = kDTypeCount + 1;
+// Operands in the order of make_promotions.py, which leaves bfloat16 out: NumPy does not know it.
+constexpr DType kTypes[] = {DType::b1,  DType::i8,  DType::i16, DType::i32, DType::i64,
+                            DType::u8,  DType::u16, DType::u32, DType::u64, DType::f16,
+                            DType::f32, DType::f64, DType::c64, DType::c128};
+constexpr size_t kPythonInt = std::size(kTypes), kPythonFloat = kPythonInt + 1,
+                 kPythonComplex = kPythonInt + 2;
 
 std::string describe(size_t operand) {
   if (operand == kPythonInt) return "Python int";
   if (operand == kPythonFloat) return "Python float";
-  return std::string(numpy_name(static_cast<DType>(operand)));
+  if (operand == kPythonComplex) return "Python complex";
+  return std::string(numpy_name(kTypes[operand]));
 }
 
 // A Python number is a literal of the trace or, as an argument, known at run time only.
@@ -26,7 +33,8 @@ ArgSpec spec(size_t operand) {
     return {.kind = ArgSpec::Kind::scalar, .dtype = DType::i64, .weak = true, .name = "k"};
   if (operand == kPythonFloat)
     return {.kind = ArgSpec::Kind::scalar, .dtype = DType::f64, .weak = true, .name = "s"};
-  return {.dtype = static_cast<DType>(operand), .name = "x", .shape = {5}};
+  if (operand == kPythonComplex) return {.dtype = DType::c128, .weak = true, .name = "z"};
+  return {.dtype = kTypes[operand], .name = "x", .shape = {5}};
 }
 
 char result_letter(const std::string& ufunc, const std::vector<size_t>& operands, Numbers numbers) {
@@ -41,6 +49,9 @@ char result_letter(const std::string& ufunc, const std::vector<size_t>& operands
       values.back() = {.kind = Value::Kind::literal, .weak = true, .literal = int64_t{3}};
     if (operands[i] == kPythonFloat)
       values.back() = {.kind = Value::Kind::literal, .weak = true, .literal = 3.5};
+    if (operands[i] == kPythonComplex)
+      values.back() = {
+          .kind = Value::Kind::literal, .weak = true, .literal = std::complex<double>(0, 3.5)};
   }
   if (ufunc == "where") {
     const std::vector<Value> compared{values[0], values[1]};
@@ -52,7 +63,7 @@ char result_letter(const std::string& ufunc, const std::vector<size_t>& operands
     EXPECT_FALSE(result.weak) << ufunc;
     const DType dtype = tracer.dtype(result);
     tracer.finish(std::span(&result, 1), {});  // verifies
-    return "0123456789a"[static_cast<size_t>(dtype)];
+    return "0123456789abcd"[std::ranges::find(kTypes, dtype) - kTypes];
   } catch (const CompileError& e) {
     EXPECT_GE(e.diagnostics().at(0).notes.size(), 2u) << e.what();
     return '-';

@@ -202,20 +202,12 @@ TEST(Tracer, KeepsTheUsersLines) {
 }
 
 TEST(Tracer, KnowsItsUfuncs) {
-  EXPECT_TRUE(Tracer::known("true_divide"));
-  EXPECT_TRUE(Tracer::known("divide"));
-  EXPECT_FALSE(Tracer::known("matmul"));
   EXPECT_EQ(Tracer::arity("where"), 3);
   EXPECT_EQ(Tracer::arity("abs"), 1);
   const auto names = Tracer::known_ufuncs();
   EXPECT_TRUE(std::ranges::is_sorted(names));
-}
-
-TEST(Tracer, ComparesStorages) {
-  Trace t({kX, kY});
-  EXPECT_TRUE(t.tracer().same_storage(t[0], t[0]));
-  EXPECT_FALSE(t.tracer().same_storage(t[0], t[1]));
-  EXPECT_FALSE(t.tracer().same_storage(t[0], literal(1.0)));
+  EXPECT_TRUE(std::ranges::binary_search(names, std::string_view("divide")));  // an alias
+  EXPECT_FALSE(std::ranges::binary_search(names, std::string_view("matmul")));
 }
 
 }  // namespace

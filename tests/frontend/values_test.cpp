@@ -159,6 +159,42 @@ TEST(Values, BoolsAndTests) {
   expect(false, "signbit", Strong{~uint64_t{0}});
 }
 
+TEST(Values, BitsOfFloats) {
+  expect(1.0f + 0x1p-23f, "nextafter", Strong{1.0f}, int64_t{2});
+  expect(-0x1p-149f, "nextafter", Strong{0.0f}, Strong{-kInf});
+  expect(kNan, "nextafter", Strong{1.0f}, Strong{kNan});
+  expect(kInf, "nextafter", Strong{std::numeric_limits<float>::max()}, Strong{kInf});
+  expect(-0x1p-52, "spacing", Strong{-1.0});
+  expect(0x1p-149f, "spacing", Strong{-0.0f});
+  expect(kNan, "spacing", Strong{kInf});
+  expect(0.75, "frexp_mantissa", Strong{0x1.8p-1070});
+  expect(int32_t{-1069}, "frexp_exponent", Strong{0x1.8p-1070});
+  expect(int32_t{0}, "frexp_exponent", Strong{-kInf});
+  expect(-0.25f, "modf_fraction", Strong{-3.25f});
+  expect(-0.0f, "modf_fraction", Strong{-kInf});
+  expect(-3.0f, "modf_whole", Strong{-3.25f});
+}
+
+// Rounded once, though three factors are multiplied.
+TEST(Values, Ldexp) {
+  expect(24.0f, "ldexp", Strong{3.0f}, int64_t{3});
+  expect(0x1.8p-1073, "ldexp", Strong{1.5}, Strong{int64_t{-1073}});
+  expect(0x1p-1074, "ldexp", Strong{0x1.0000000000001p-1}, Strong{int32_t{-1074}});
+  expect(0.0, "ldexp", Strong{0x1p-1}, Strong{int32_t{-1074}});
+  expect(0x1p1023, "ldexp", Strong{0x1p-1074}, Strong{int16_t{2097}});
+  expect(-kInf, "ldexp", Strong{-1.0f}, Strong{int64_t{1} << 40});
+}
+
+TEST(Values, Divisors) {
+  expect(int8_t{-128}, "gcd", Strong{int8_t{-128}}, Strong{int8_t{0}});
+  expect(int32_t{12}, "lcm", Strong{int32_t{-4}}, int64_t{6});
+  expect(int32_t{0}, "lcm", Strong{int32_t{0}}, int64_t{0});
+  expect(int32_t{-1}, "fmod", Strong{int32_t{-9}}, Strong{int32_t{4}});
+  expect(int32_t{1}, "fmod", Strong{int32_t{9}}, Strong{int32_t{-4}});
+  expect(uint8_t{7}, "bitwise_count", Strong{int16_t{-127}});
+  expect(uint8_t{1}, "bitwise_count", Strong{true});
+}
+
 TEST(Values, Division) {
   expect(int32_t{-3}, "floor_divide", Strong{int32_t{-9}}, Strong{int32_t{4}});
   expect(int32_t{3}, "remainder", Strong{int32_t{-9}}, Strong{int32_t{4}});

@@ -36,7 +36,7 @@ class Generator {
  private:
   size_t below(size_t n) { return random_() % n; }
   bool chance(size_t one_in) { return below(one_in) == 0; }
-  DType dtype() { return static_cast<DType>(below(kDTypeCount)); }
+  DType dtype() { return static_cast<DType>(below(kRealDTypeCount)); }
 
   uint64_t element(DType t) {
     if (is_bool(t)) return below(2);
@@ -158,6 +158,12 @@ class Generator {
       t = op.allowed == Allowed::floating ? DType::f32 : DType::i32;
     if (op.opcode == Opcode::cast) {
       pool_.push_back(b_.cast(first, dtype()));
+      return;
+    }
+    if (op.opcode == Opcode::bitcast) {  // which bits a computed NaN has is open
+      const DType from = program_.graph.type(first).dtype, to = dtype();
+      if (is_integer(from) && !is_bool(to) && size_of(from) == size_of(to))
+        pool_.push_back(b_.value(Opcode::bitcast, {first}, 0, {{.dtype = to}}));
       return;
     }
     for (int i = 0; i < op.operands; ++i) {

@@ -154,8 +154,12 @@ class Analyser {
 
   // Goes through libm lane by lane, or through a helper with a loop of its own.
   bool is_call(const ir::Op& op) const {
-    constexpr Opcode kCalls[] = {Opcode::exp, Opcode::log,  Opcode::sin,
-                                 Opcode::cos, Opcode::tanh, Opcode::pow};
+    constexpr Opcode kCalls[] = {
+#define PK_LIBM(name, operands) Opcode::name,
+#include "backend/cpu/libm.def"
+#undef PK_LIBM
+        Opcode::gcd,
+    };
     const bool divides = op.opcode == Opcode::floordiv || op.opcode == Opcode::mod;
     return std::ranges::find(kCalls, op.opcode) != std::end(kCalls) ||
            (divides && is_float(dtype(op.results[0])));

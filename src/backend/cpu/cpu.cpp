@@ -4,6 +4,8 @@
 #include "backend/cpu/compile.h"
 #include "backend/cpu/executable.h"
 #include "backend/cpu/target.h"
+#include "passes/common/passes.h"
+#include "passes/legalize/passes.h"
 
 namespace picokernel::backend {
 namespace cpu {
@@ -38,6 +40,15 @@ std::unique_ptr<runtime::Executable> open(const Artifact& artifact, const ir::Mo
   return make_executable(artifact.entry, info, code);
 }
 
+constexpr passes::Pass kLegalize[] = {
+    {"expand_halves", passes::expand_halves, "x86-64-v3 converts them, and no more"},
+    {"expand_bfloat16", passes::expand_bfloat16, "LLVM's conversion flushes subnormals"},
+    {"expand_double_to_half", passes::expand_double_to_half, "LLVM would call a function"},
+    {"fold", passes::fold, "what the expansions made of constants"},
+    {"cse", passes::cse, "what they made twice"},
+    {"dce", passes::dce, "what they left over"},
+};
+
 std::string prints_only() { return "it prints only; run kernels on `cpu`"; }
 
 }  // namespace
@@ -47,7 +58,7 @@ const Backend cpu_backend{
     .name = "cpu",
     .summary = "native code through LLVM, vectorised and threaded",
     .level = ir::Level::kernel,
-    .legalize = {},
+    .legalize = cpu::kLegalize,
     .check = cpu::check,
     .emit = cpu::emit,
     .open = cpu::open,
@@ -58,7 +69,7 @@ const Backend llvm_backend{
     .name = "llvm",
     .summary = "the LLVM IR of cpu",
     .level = ir::Level::kernel,
-    .legalize = {},
+    .legalize = cpu::kLegalize,
     .check = cpu::check,
     .emit = cpu::emit_text,
     .open = nullptr,
@@ -70,7 +81,7 @@ const Backend asm_backend{
     .name = "asm",
     .summary = "the assembly of cpu",
     .level = ir::Level::kernel,
-    .legalize = {},
+    .legalize = cpu::kLegalize,
     .check = cpu::check,
     .emit = cpu::emit_asm,
     .open = nullptr,

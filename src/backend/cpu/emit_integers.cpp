@@ -20,8 +20,8 @@ llvm::Value* OpEmitter::integer(Builder& b, Opcode opcode, std::span<Value* cons
   if (opcode == Opcode::mod) return int_divmod(b, x[0], x[1], t, true);
   if (opcode == Opcode::pow) return int_pow(b, x[0], x[1], t);
   if (opcode == Opcode::neg) return b.CreateNeg(x[0]);
-  if (opcode == Opcode::abs)
-    return sign ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x[0], b.getFalse()) : x[0];
+  if (opcode == Opcode::abs) return magnitude(b, x[0], t);
+  if (opcode == Opcode::gcd) return gcd(b, x[0], x[1], t);
   if (opcode == Opcode::minimum || opcode == Opcode::fmin)
     return binary(sign ? llvm::Intrinsic::smin : llvm::Intrinsic::umin);
   if (opcode == Opcode::maximum || opcode == Opcode::fmax)
@@ -33,6 +33,24 @@ llvm::Value* OpEmitter::integer(Builder& b, Opcode opcode, std::span<Value* cons
   if (opcode == Opcode::shl) return shift(b, x[0], x[1], t, true);
   if (opcode == Opcode::shr) return shift(b, x[0], x[1], t, false);
   PK_UNREACHABLE(ir::info(opcode).name);
+}
+
+// Of MIN it is MIN, which is the magnitude as an unsigned integer.
+llvm::Value* OpEmitter::magnitude(Builder& b, Value* x, DType t) {
+  return is_signed(t) ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse()) : x;
+}
+
+llvm::Value* OpEmitter::popcount(Builder& b, Value* x, DType t) {
+  Value* bits = b.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, magnitude(b, x, t));
+  return b.CreateTrunc(bits, x->getType()->getWithNewType(b.getInt8Ty()));
+}
+
+// No vector ISA has Euclid's divisions.
+llvm::Value* OpEmitter::gcd(Builder& b, Value* x, Value* y, DType t) {
+  llvm::Type* word = x->getType()->getWithNewType(b.getInt64Ty());
+  Value* const operands[] = {b.CreateZExt(magnitude(b, x, t), word),
+                             b.CreateZExt(magnitude(b, y, t), word)};
+  return b.CreateTrunc(math_call(b, "gcd", operands, DType::u64), x->getType());
 }
 
 // A negative amount is a large unsigned one.

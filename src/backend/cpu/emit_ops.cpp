@@ -17,16 +17,18 @@ void set_attributes(llvm::Function& f, const Target& target) {
 
 llvm::Type* OpEmitter::type(DType t, unsigned lanes) const {
   llvm::LLVMContext& c = module_.getContext();
-  llvm::Type* element =
-      is_bool(t)    ? llvm::Type::getInt1Ty(c)
-      : is_float(t) ? (t == DType::f32 ? llvm::Type::getFloatTy(c) : llvm::Type::getDoubleTy(c))
-                    : llvm::Type::getIntNTy(c, static_cast<unsigned>(size_of(t)) * 8);
+  // Half types are their bits: nothing is computed with them but conversions.
+  llvm::Type* element = is_bool(t)        ? llvm::Type::getInt1Ty(c)
+                        : t == DType::f32 ? llvm::Type::getFloatTy(c)
+                        : t == DType::f64
+                            ? llvm::Type::getDoubleTy(c)
+                            : llvm::Type::getIntNTy(c, static_cast<unsigned>(size_of(t)) * 8);
   return lanes == 1 ? element : llvm::FixedVectorType::get(element, lanes);
 }
 
 llvm::Constant* OpEmitter::constant(ir::Scalar s, unsigned lanes) const {
   llvm::Type* t = type(s.dtype, lanes);
-  if (is_float(s.dtype)) {
+  if (is_float(s.dtype) && !is_half(s.dtype)) {
     const bool single = s.dtype == DType::f32;
     const llvm::APInt bits(single ? 32 : 64, single ? s.bits & 0xffffffff : s.bits);
     return llvm::ConstantFP::get(
@@ -52,6 +54,7 @@ llvm::Value* zero(llvm::Value* like) { return llvm::Constant::getNullValue(like-
 
 llvm::Value* OpEmitter::cast(Builder& b, Value* v, DType from, DType to) {
   if (from == to) return v;
+  if (is_half(from) || is_half(to)) return cast_half(b, v, from, to);
   llvm::Type* t = with_element(v->getType(), type(to));
   const bool is_signed_from = is_signed(from);
   if (is_bool(to)) return is_float(from) ? b.CreateFCmpUNE(v, zero(v)) : b.CreateICmpNE(v, zero(v));
@@ -63,6 +66,14 @@ llvm::Value* OpEmitter::cast(Builder& b, Value* v, DType from, DType to) {
   }
   if (is_float(to)) return is_signed_from ? b.CreateSIToFP(v, t) : b.CreateUIToFP(v, t);
   return is_signed_from ? b.CreateSExtOrTrunc(v, t) : b.CreateZExtOrTrunc(v, t);
+}
+
+llvm::Value* OpEmitter::cast_half(Builder& b, Value* v, DType from, DType to) {
+  llvm::Type* half = with_element(v->getType(), b.getHalfTy());
+  if (from == DType::f16 && to == DType::f32)
+    return b.CreateFPExt(b.CreateBitCast(v, half), with_element(v->getType(), b.getFloatTy()));
+  PK_CHECK(from == DType::f32 && to == DType::f16, "expand_halves has not run");
+  return b.CreateBitCast(b.CreateFPTrunc(v, half), with_element(v->getType(), b.getInt16Ty()));
 }
 
 llvm::Value* OpEmitter::compare(Builder& b, Opcode opcode, Value* x, Value* y, DType t) {
@@ -169,12 +180,10 @@ llvm::Value* OpEmitter::floating(Builder& b, Opcode opcode, std::span<Value* con
   if (opcode == Opcode::trunc) return unary(llvm::Intrinsic::trunc);
   if (opcode == Opcode::rint) return unary(llvm::Intrinsic::roundeven);
   if (opcode == Opcode::sqrt) return unary(llvm::Intrinsic::sqrt);
-  if (opcode == Opcode::exp) return math_call(b, "exp", x, t);
-  if (opcode == Opcode::log) return math_call(b, "log", x, t);
-  if (opcode == Opcode::sin) return math_call(b, "sin", x, t);
-  if (opcode == Opcode::cos) return math_call(b, "cos", x, t);
-  if (opcode == Opcode::tanh) return math_call(b, "tanh", x, t);
-  if (opcode == Opcode::pow) return math_call(b, "pow", x, t);
+#define PK_LIBM(name, operands) \
+  if (opcode == Opcode::name) return math_call(b, #name, x, t);
+#include "backend/cpu/libm.def"
+#undef PK_LIBM
   PK_UNREACHABLE(ir::info(opcode).name);
 }
 
@@ -187,6 +196,8 @@ llvm::Value* OpEmitter::same(Builder& b, Opcode opcode, std::span<Value* const> 
       return integer(b, opcode, x, t);
     case DTypeKind::floating:
       return floating(b, opcode, x, t);
+    case DTypeKind::complex:
+      break;
   }
   PK_UNREACHABLE();
 }
@@ -194,6 +205,8 @@ llvm::Value* OpEmitter::same(Builder& b, Opcode opcode, std::span<Value* const> 
 llvm::Value* OpEmitter::emit(Builder& b, Opcode opcode, std::span<Value* const> x, DType from,
                              DType to) {
   if (opcode == Opcode::cast) return cast(b, x[0], from, to);
+  if (opcode == Opcode::bitcast)
+    return b.CreateBitCast(x[0], with_element(x[0]->getType(), type(to)));
   switch (ir::info(opcode).rule) {
     case ir::Rule::same:
       return same(b, opcode, x, from);
@@ -201,6 +214,8 @@ llvm::Value* OpEmitter::emit(Builder& b, Opcode opcode, std::span<Value* const> 
       return compare(b, opcode, x[0], x[1], from);
     case ir::Rule::test:
       return test(b, opcode, x[0], from);
+    case ir::Rule::count:
+      return popcount(b, x[0], from);
     case ir::Rule::select:
       return b.CreateSelect(x[0], x[1], x[2]);
     case ir::Rule::explicit_:

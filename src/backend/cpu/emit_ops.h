@@ -32,6 +32,7 @@ class OpEmitter {
   using Builder = llvm::IRBuilder<>;
   using Value = llvm::Value;
 
+  Value* cast_half(Builder& b, Value* v, DType from, DType to);
   Value* same(Builder& b, ir::Opcode opcode, std::span<Value* const> x, DType t);
   Value* boolean(Builder& b, ir::Opcode opcode, std::span<Value* const> x);
   Value* integer(Builder& b, ir::Opcode opcode, std::span<Value* const> x, DType t);
@@ -40,6 +41,9 @@ class OpEmitter {
   Value* test(Builder& b, ir::Opcode opcode, Value* x, DType t);
   Value* float_extreme(Builder& b, Value* x, Value* y, DType t, bool smaller, bool skip_nan);
   Value* float_divmod(Builder& b, Value* x, Value* y, DType t, bool remainder);
+  Value* magnitude(Builder& b, Value* x, DType t);
+  Value* popcount(Builder& b, Value* x, DType t);
+  Value* gcd(Builder& b, Value* x, Value* y, DType t);
   Value* int_divmod(Builder& b, Value* x, Value* y, DType t, bool remainder);
   Value* floor_quotient(Builder& b, Value* x, Value* y, DType t);
   Value* shift(Builder& b, Value* x, Value* y, DType t, bool left);

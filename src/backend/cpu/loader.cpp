@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <type_traits>
 
 #include <llvm/ExecutionEngine/JITSymbol.h>
 #include <llvm/ExecutionEngine/RuntimeDyld.h>
@@ -26,29 +28,19 @@ uint64_t address_of(F* function) {
   return reinterpret_cast<uint64_t>(function);
 }
 
-using Unary32 = float(float);
-using Unary64 = double(double);
-using Binary32 = float(float, float);
-using Binary64 = double(double, double);
+template <class T, int operands>
+using Function = std::conditional_t<operands == 1, T(T), T(T, T)>;
 
 // All that compiled code may call. pk_ names are emitted by us, the others by LLVM's code
 // generator.
 const std::map<std::string, uint64_t, std::less<>>& allowed() {
   static const std::map<std::string, uint64_t, std::less<>> symbols = {
-      {"pk_expf", address_of<Unary32>(::expf)},
-      {"pk_exp", address_of<Unary64>(::exp)},
-      {"pk_logf", address_of<Unary32>(::logf)},
-      {"pk_log", address_of<Unary64>(::log)},
-      {"pk_sinf", address_of<Unary32>(::sinf)},
-      {"pk_sin", address_of<Unary64>(::sin)},
-      {"pk_cosf", address_of<Unary32>(::cosf)},
-      {"pk_cos", address_of<Unary64>(::cos)},
-      {"pk_tanhf", address_of<Unary32>(::tanhf)},
-      {"pk_tanh", address_of<Unary64>(::tanh)},
-      {"pk_powf", address_of<Binary32>(::powf)},
-      {"pk_pow", address_of<Binary64>(::pow)},
-      {"pk_fmodf", address_of<Binary32>(::fmodf)},
-      {"pk_fmod", address_of<Binary64>(::fmod)},
+#define PK_LIBM(name, operands)                                        \
+  {"pk_" #name "f", address_of<Function<float, operands>>(::name##f)}, \
+      {"pk_" #name, address_of<Function<double, operands>>(::name)},
+#include "backend/cpu/libm.def"
+#undef PK_LIBM
+      {"pk_gcd", address_of<uint64_t(uint64_t, uint64_t)>(std::gcd<uint64_t, uint64_t>)},
       {"pk_alloc", address_of(allocate_for_launch)},
       {"memcpy", address_of<void*(void*, const void*, size_t)>(::memcpy)},
       {"memmove", address_of<void*(void*, const void*, size_t)>(::memmove)},

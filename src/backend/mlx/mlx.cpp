@@ -3,6 +3,7 @@
 #include "backend/mlx/mlx.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -19,8 +20,8 @@ namespace {
 using namespace ir;
 using py_like::literal;
 
-// "mx.add"; empty for ops that MLX lacks or that are printed in a form of their own.
-std::string_view mlx_function(Opcode opcode) {
+// "mx.add"; empty for ops that are printed in a form of their own, none for ops that MLX lacks.
+std::optional<std::string_view> mlx_function(Opcode opcode) {
   switch (opcode) {
     case Opcode::add:
       return "mx.add";
@@ -64,6 +65,34 @@ std::string_view mlx_function(Opcode opcode) {
       return "mx.cos";
     case Opcode::tanh:
       return "mx.tanh";
+    case Opcode::expm1:
+      return "mx.expm1";
+    case Opcode::log2:
+      return "mx.log2";
+    case Opcode::log10:
+      return "mx.log10";
+    case Opcode::log1p:
+      return "mx.log1p";
+    case Opcode::tan:
+      return "mx.tan";
+    case Opcode::asin:
+      return "mx.arcsin";
+    case Opcode::acos:
+      return "mx.arccos";
+    case Opcode::atan:
+      return "mx.arctan";
+    case Opcode::sinh:
+      return "mx.sinh";
+    case Opcode::cosh:
+      return "mx.cosh";
+    case Opcode::asinh:
+      return "mx.arcsinh";
+    case Opcode::acosh:
+      return "mx.arccosh";
+    case Opcode::atanh:
+      return "mx.arctanh";
+    case Opcode::atan2:
+      return "mx.arctan2";
     case Opcode::eq:
       return "mx.equal";
     case Opcode::ne:
@@ -100,18 +129,25 @@ std::string_view mlx_function(Opcode opcode) {
     case Opcode::fmin:
     case Opcode::fmax:
     case Opcode::copysign:
+    case Opcode::exp2:
+    case Opcode::cbrt:
+    case Opcode::hypot:
+    case Opcode::fmod:
+    case Opcode::popcount:
+    case Opcode::gcd:
     case Opcode::fma:
-      return {};
+      return std::nullopt;
     // Printed in a form of their own.
     case Opcode::constant:
     case Opcode::size:
     case Opcode::cast:
+    case Opcode::bitcast:
     case Opcode::signbit:
     case Opcode::view:
     case Opcode::scratch:
     case Opcode::read:
     case Opcode::write:
-      return {};
+      return "";
     // Of kernels, or without meaning in Python.
     case Opcode::load:
     case Opcode::store:
@@ -122,7 +158,7 @@ std::string_view mlx_function(Opcode opcode) {
     case Opcode::if_:
     case Opcode::yield:
     case Opcode::return_:
-      return {};
+      return std::nullopt;
   }
   PK_UNREACHABLE();
 }
@@ -149,6 +185,12 @@ class MlxPrinter : public py_like::Printer {
   void lazy(ValueId v, const std::string& value, OpId id) {
     set_text(v, fresh());
     line("op_lazy", text(v) + " = " + value, id);
+  }
+
+  // MLX makes float32 of float64 unless told not to. Neither side's buffers know bfloat16.
+  std::string from_host(const std::string& array, DType t) const {
+    if (t == DType::bf16) return "mx.array(" + array + ".view(np.uint16)).view(mx.bfloat16)";
+    return "mx.array(" + array + (t == DType::f64 ? ", dtype=mx.float64)" : ")");
   }
 
   // Scratch: a variable, bound at its first write.
@@ -199,10 +241,8 @@ class MlxPrinter : public py_like::Printer {
     } else if (m().def(ref) == nullptr) {
       PK_CHECK(outputs_.empty(),
                "a parameter is read after one was written: isolate_params has not run");
-      // MLX makes float32 of float64 unless told not to.
-      const bool wide = m().type(ref).dtype == DType::f64;
       set_text(v, fresh());
-      line("h2d", text(v) + " = mx.array(" + text(ref) + (wide ? ", dtype=mx.float64)" : ")"), id);
+      line("h2d", text(v) + " = " + from_host(text(ref), m().type(ref).dtype), id);
     } else if (is_view(ref)) {
       lazy(v, part(ref), id);
     } else if (part_written_after(ref, id)) {
@@ -270,6 +310,8 @@ class MlxPrinter : public py_like::Printer {
     const DType t = m().type(x).dtype;
     if (o.opcode == Opcode::cast)
       return lazy(v, text(x) + ".astype(" + dtype(m().type(v).dtype) + ")", id);
+    if (o.opcode == Opcode::bitcast)
+      return lazy(v, text(x) + ".view(" + dtype(m().type(v).dtype) + ")", id);
     if (o.opcode == Opcode::signbit) {
       const std::string bits = fresh();
       line("op_lazy",
@@ -278,7 +320,7 @@ class MlxPrinter : public py_like::Printer {
            id);
       return lazy(v, "mx.less(" + bits + ", 0)", id);
     }
-    const std::string_view function = mlx_function(o.opcode);
+    const std::string_view function = mlx_function(o.opcode).value_or("");
     PK_CHECK(!function.empty(), info(o.opcode).name);
     const size_t first =
         o.opcode == Opcode::select ? 1 : 0;  // the condition says nothing about the type
@@ -355,8 +397,13 @@ class MlxPrinter : public py_like::Printer {
     if (!list.empty()) line("sync", "mx.eval(" + list + ")");
     for (const OpId id : outputs_) {
       const ValueId v = op(id).operands[1];
-      const std::string value = on_host(v) ? typed_host(v) : "np.asarray(" + text(v) + ")";
-      line("d2h", text(op(id).operands[0]) + "[...] = " + value, id);
+      const std::string to = text(op(id).operands[0]);
+      if (on_host(v))
+        line("d2h", to + "[...] = " + typed_host(v), id);
+      else if (m().type(v).dtype == DType::bf16)
+        line("d2h", to + ".view(np.uint16)[...] = np.asarray(" + text(v) + ".view(mx.uint16))", id);
+      else
+        line("d2h", to + "[...] = np.asarray(" + text(v) + ")", id);
     }
   }
 
@@ -372,7 +419,7 @@ class MlxPrinter : public py_like::Printer {
   std::vector<OpId> outputs_;               // writes to parameters
 };
 
-std::vector<Diagnostic> check(const Module& m) {
+std::vector<Diagnostic> check_precision_and_stores(const Module& m) {
   std::vector<Diagnostic> found;
   const std::vector<bool> host = py_like::host_values(m, false);
   const std::vector<std::string> names(m.params().size());  // only the form of views matters here
@@ -383,10 +430,6 @@ std::vector<Diagnostic> check(const Module& m) {
       found.push_back(
           {.location = m.location(op), .message = std::move(message), .notes = std::move(notes)});
     };
-    if (op.opcode == Opcode::fma)
-      refuse("MLX has no fused multiply-add of " +
-                 std::string(numpy_name(m.type(op.results[0]).dtype)),
-             {"x * y + z rounds twice; for one rounding use backend=\"cpu\""});
     const bool single =
         op.opcode == Opcode::exp || op.opcode == Opcode::sin || op.opcode == Opcode::cos;
     if (single && m.type(op.results[0]).dtype == DType::f64 && !host[op.results[0].value])
@@ -405,15 +448,19 @@ std::vector<Diagnostic> check(const Module& m) {
 }
 
 constexpr passes::Pass kLegalize[] = {
+    {"expand_halves", passes::expand_halves, "MLX rounds functions of halves in its own way"},
+    {"expand_double_to_half", passes::expand_double_to_half, "MLX rounds twice"},
     {"expand_float_to_int", passes::expand_float_to_int,
      "MLX leaves casts open that are out of range"},
     {"expand_int_pow", passes::expand_int_pow, "MLX gives 0 for negative exponents"},
     {"expand_int_division", passes::expand_int_division,
      "MIN // -1 kills the process, x % 0 gives x"},
     {"expand_float_division", passes::expand_float_division,
-     "MLX rounds the quotient before its floor"},
+     "MLX rounds the quotient before its floor, and has no fmod"},
+    {"expand_functions", passes::expand_functions, "MLX has no exp2, cbrt and hypot"},
     {"expand_copysign", passes::expand_copysign, "MLX has none"},
     {"expand_fmin_fmax", passes::expand_fmin_fmax, "MLX has none"},
+    {"expand_popcount", passes::expand_popcount, "MLX has none"},
     {"expand_shifts", passes::expand_shifts, "MLX takes counts modulo the width"},
     {"fold", passes::fold, "what the expansions made of constants"},
     {"cse", passes::cse, "what they made twice"},
@@ -421,6 +468,14 @@ constexpr passes::Pass kLegalize[] = {
     // Last: the printer relies on its form.
     {"isolate_params", passes::isolate_params, "copies in come first, copies out last"},
 };
+
+std::vector<Diagnostic> check(const Module& m) {
+  std::vector<Diagnostic> found =
+      py_like::check_spelling(m, std::span(kLegalize).first(std::size(kLegalize) - 1),
+                              {.name = "MLX", .host_elements = false, .function = mlx_function});
+  std::ranges::move(check_precision_and_stores(m), std::back_inserter(found));
+  return found;
+}
 
 }  // namespace
 

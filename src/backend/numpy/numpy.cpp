@@ -72,6 +72,11 @@ class NumpyPrinter : public py_like::Printer {
            "np.copyto(" + to + ", " + text(value->operands[0]) +
                (safe ? ")" : ", casting=\"unsafe\")"),
            computed);
+    } else if (value->opcode == Opcode::bitcast) {
+      line("op",
+           "np.copyto(" + to + ", " + text(value->operands[0]) + ".view(" +
+               dtype(m().type(v).dtype) + "))",
+           computed);
     } else if (value->opcode == Opcode::select) {
       PK_CHECK(text(value->operands[2]) == to, "select has not been split by assign_scratch");
       line("op",
@@ -79,7 +84,7 @@ class NumpyPrinter : public py_like::Printer {
                ", where=" + text(value->operands[0]) + ")",
            computed);
     } else {
-      const std::string_view function = py_like::numpy_function(value->opcode);
+      const std::string_view function = py_like::numpy_function(value->opcode).value_or("");
       PK_CHECK(!function.empty(), info(value->opcode).name);
       std::string call(function);
       call += "(";
@@ -91,20 +96,8 @@ class NumpyPrinter : public py_like::Printer {
   size_t scratches_ = 0;
 };
 
-std::vector<Diagnostic> check(const Module& m) {
-  std::vector<Diagnostic> found;
-  walk(m, [&](OpId id) {
-    const Op& op = m.ops[id];
-    if (op.opcode != Opcode::fma) return;
-    found.push_back({.location = m.location(op),
-                     .message = "NumPy has no fused multiply-add of " +
-                                std::string(numpy_name(m.type(op.results[0]).dtype)),
-                     .notes = {"x * y + z rounds twice; for one rounding use backend=\"cpu\""}});
-  });
-  return found;
-}
-
 constexpr passes::Pass kLegalize[] = {
+    {"expand_halves", passes::expand_halves, "the same float32 functions as everywhere else"},
     {"expand_float_to_int", passes::expand_float_to_int,
      "NumPy leaves casts open that are out of range"},
     {"expand_int_pow", passes::expand_int_pow, "NumPy raises for negative exponents"},
@@ -115,6 +108,12 @@ constexpr passes::Pass kLegalize[] = {
     // Last: it fixes order and memory of what there is.
     {"assign_scratch", passes::assign_scratch, "every ufunc writes to out="},
 };
+
+std::vector<Diagnostic> check(const Module& m) {
+  return py_like::check_spelling(
+      m, std::span(kLegalize).first(std::size(kLegalize) - 1),
+      {.name = "NumPy", .host_elements = true, .function = py_like::numpy_function});
+}
 
 }  // namespace
 

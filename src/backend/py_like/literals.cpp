@@ -28,14 +28,17 @@ std::string spell(double value) { return shortest(value); }
 
 }  // namespace
 
-std::string_view dtype_name(DType dtype) { return is_bool(dtype) ? "bool_" : numpy_name(dtype); }
+std::string dtype_name(DType dtype, std::string_view module) {
+  if (dtype == DType::bf16 && module == "np") return "ml_dtypes.bfloat16";
+  return std::string(module) + "." + std::string(is_bool(dtype) ? "bool_" : numpy_name(dtype));
+}
 
 std::string literal(ir::Scalar s, std::string_view module) {
   return ir::visit(s.dtype, [&]<class T>(T*) -> std::string {
-    const T value = s.as<T>();
+    const auto value = static_cast<ir::Arithmetic<T>>(s.as<T>());
     if constexpr (std::is_same_v<T, bool>) {
       return value ? "True" : "False";
-    } else if constexpr (std::is_floating_point_v<T>) {
+    } else if constexpr (ir::is_floating_type<T>) {
       if (std::isnan(value)) return std::string(module) + ".nan";
       if (std::isinf(value)) return (value < 0 ? "-" : "") + std::string(module) + ".inf";
       return spell(value);

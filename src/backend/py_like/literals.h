@@ -8,8 +8,9 @@
 
 namespace picokernel::backend::py_like {
 
-/// The attribute of NumPy's or MLX's module that is the dtype: "float32", "bool_".
-std::string_view dtype_name(DType dtype);
+/// NumPy's or MLX's dtype ("np" or "mx") as an expression: "np.float32", "mx.bool_". NumPy's
+/// bfloat16 is the one of ml_dtypes.
+std::string dtype_name(DType dtype, std::string_view module);
 
 /// A Python literal that becomes exactly this constant when an operand of the constant's dtype
 /// stands beside it (a Python float or int is weak there). `module` spells what has no literal:

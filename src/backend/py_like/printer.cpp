@@ -24,7 +24,7 @@ std::vector<bool> host_values(const Module& m, bool host_elements) {
   return host;
 }
 
-std::string_view numpy_function(Opcode opcode) {
+std::optional<std::string_view> numpy_function(Opcode opcode) {
   switch (opcode) {
     case Opcode::add:
       return "np.add";
@@ -74,6 +74,42 @@ std::string_view numpy_function(Opcode opcode) {
       return "np.cos";
     case Opcode::tanh:
       return "np.tanh";
+    case Opcode::exp2:
+      return "np.exp2";
+    case Opcode::expm1:
+      return "np.expm1";
+    case Opcode::log2:
+      return "np.log2";
+    case Opcode::log10:
+      return "np.log10";
+    case Opcode::log1p:
+      return "np.log1p";
+    case Opcode::tan:
+      return "np.tan";
+    case Opcode::asin:
+      return "np.arcsin";
+    case Opcode::acos:
+      return "np.arccos";
+    case Opcode::atan:
+      return "np.arctan";
+    case Opcode::sinh:
+      return "np.sinh";
+    case Opcode::cosh:
+      return "np.cosh";
+    case Opcode::asinh:
+      return "np.arcsinh";
+    case Opcode::acosh:
+      return "np.arccosh";
+    case Opcode::atanh:
+      return "np.arctanh";
+    case Opcode::cbrt:
+      return "np.cbrt";
+    case Opcode::atan2:
+      return "np.arctan2";
+    case Opcode::hypot:
+      return "np.hypot";
+    case Opcode::fmod:
+      return "np.fmod";
     case Opcode::eq:
       return "np.equal";
     case Opcode::ne:
@@ -102,23 +138,27 @@ std::string_view numpy_function(Opcode opcode) {
       return "np.bitwise_xor";
     case Opcode::not_:
       return "np.invert";
+    case Opcode::popcount:
+      return "np.bitwise_count";
+    case Opcode::gcd:
+      return "np.gcd";
     case Opcode::shl:
       return "np.left_shift";
     case Opcode::shr:
       return "np.right_shift";
-    // NumPy rounds a product before it adds.
     case Opcode::fma:
-      return {};
+      return std::nullopt;
     // Printed in a form of their own.
     case Opcode::constant:
     case Opcode::size:
     case Opcode::cast:
+    case Opcode::bitcast:
     case Opcode::select:
     case Opcode::view:
     case Opcode::scratch:
     case Opcode::read:
     case Opcode::write:
-      return {};
+      return "";
     // Of kernels, or without meaning in Python.
     case Opcode::load:
     case Opcode::store:
@@ -129,9 +169,40 @@ std::string_view numpy_function(Opcode opcode) {
     case Opcode::if_:
     case Opcode::yield:
     case Opcode::return_:
-      return {};
+      return std::nullopt;
   }
   PK_UNREACHABLE();
+}
+
+std::vector<Diagnostic> check_spelling(const Module& m, std::span<const passes::Pass> expansions,
+                                       const Target& target) {
+  const auto lacking = [&](const Module& graph) {
+    std::vector<OpId> found;
+    const std::vector<bool> host = host_values(graph, target.host_elements);
+    walk(graph, [&](OpId id) {
+      const Op& op = graph.ops[id];
+      if (!info(op.opcode).elementwise()) return;
+      if (!(host[op.results[0].value] ? numpy_function : target.function)(op.opcode))
+        found.push_back(id);
+    });
+    return found;
+  };
+  if (lacking(m).empty()) return {};
+  // Expansions may replace them, and what is left keeps the user's place.
+  Module expanded = m;
+  for (const passes::Pass& pass : expansions) expanded = pass.run(expanded, {});
+  std::vector<Diagnostic> refused;
+  for (const OpId id : lacking(expanded)) {
+    const Op& op = expanded.ops[id];
+    const std::string name(info(op.opcode).name);
+    const DType dtype = expanded.type(op.operands[0]).dtype;
+    refused.push_back({.location = expanded.location(op),
+                       .message = std::string(target.name) + " has no " + name + " of " +
+                                  std::string(numpy_name(dtype)),
+                       .notes = {name + " is " + std::string(info(op.opcode).meaning),
+                                 "use backend=\"cpu\", or compute it outside of the kernel"}});
+  }
+  return refused;
 }
 
 Printer::Printer(const Module& m, Dialect dialect)
@@ -145,7 +216,8 @@ Printer::Printer(const Module& m, Dialect dialect)
 }
 
 std::vector<std::string> Printer::name_params() {
-  for (const std::string_view name : {"np", "mx", "scratch", "min", "max"}) names_.reserve(name);
+  for (const std::string_view name : {"np", "mx", "ml_dtypes", "scratch", "min", "max"})
+    names_.reserve(name);
   std::vector<std::string> params;
   for (const ValueId v : m_.params()) {
     const std::string& name = m_.values[v].name;
@@ -166,7 +238,8 @@ void Printer::return_line(const std::string& values) {
 
 Artifact Printer::print() {
   Names globals;
-  for (const std::string_view name : {"np", "mx", "scratch", "min", "max"}) globals.reserve(name);
+  for (const std::string_view name : {"np", "mx", "ml_dtypes", "scratch", "min", "max"})
+    globals.reserve(name);
   artifact_.entry = globals.unique(m_.name);
   artifact_.code = "def " + artifact_.entry + "(";
   for (size_t i = 0; i < params_.size(); ++i) artifact_.code += (i ? ", " : "") + params_[i];
@@ -211,15 +284,13 @@ bool Printer::is_literal(ValueId v) const {
 
 std::string Printer::typed_host(ValueId v) const {
   if (!is_literal(v)) return text(v);
-  return "np." + std::string(dtype_name(m_.type(v).dtype)) + "(" +
-         literal(m_.def(v)->scalar(), "np") + ")";
+  return dtype_name(m_.type(v).dtype, "np") + "(" + literal(m_.def(v)->scalar(), "np") + ")";
 }
 
 // Either choice has the NumPy type: whoever takes the result need not ask.
 std::string Printer::chosen(ValueId v) const {
   const bool may_be_python = m_.def(v) == nullptr || m_.def(v)->opcode == Opcode::size;
-  return may_be_python ? "np." + std::string(dtype_name(m_.type(v).dtype)) + "(" + text(v) + ")"
-                       : typed_host(v);
+  return may_be_python ? dtype_name(m_.type(v).dtype, "np") + "(" + text(v) + ")" : typed_host(v);
 }
 
 bool Printer::wraps(const Op& cast) const {
@@ -236,7 +307,7 @@ void Printer::compute_host(OpId id) {
   const Op& op = m_.ops[id];
   std::string value;
   if (op.opcode == Opcode::cast) {
-    const std::string type = "np." + std::string(dtype_name(m_.type(op.results[0]).dtype));
+    const std::string type = dtype_name(m_.type(op.results[0]).dtype, "np");
     if (wraps(op))
       value = "np.int64(" + text(op.operands[0]) + ").astype(" + type + ")";
     else
@@ -244,8 +315,11 @@ void Printer::compute_host(OpId id) {
   } else if (op.opcode == Opcode::select) {
     value =
         chosen(op.operands[1]) + " if " + text(op.operands[0]) + " else " + chosen(op.operands[2]);
+  } else if (op.opcode == Opcode::bitcast) {
+    const std::string type = dtype_name(m_.type(op.results[0]).dtype, "np");
+    value = chosen(op.operands[0]) + ".view(" + type + ")";
   } else {
-    const std::string_view function = numpy_function(op.opcode);
+    const std::string_view function = numpy_function(op.opcode).value_or("");
     PK_CHECK(!function.empty(), info(op.opcode).name);
     // One operand with a type is enough: literals beside it are weak.
     const bool typed = std::ranges::any_of(op.operands, [&](ValueId v) { return !is_literal(v); });
@@ -270,8 +344,6 @@ std::string Printer::shape(const Type& type) const {
   return sizes_.shape(type.shape);
 }
 
-std::string Printer::dtype(DType t) const {
-  return std::string(dialect_.module) + "." + std::string(dtype_name(t));
-}
+std::string Printer::dtype(DType t) const { return dtype_name(t, dialect_.module); }
 
 }  // namespace picokernel::backend::py_like

@@ -6,6 +6,8 @@
 // arrive as a Python number, of other types it arrives as a NumPy scalar of its type.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +26,18 @@ struct Dialect {
 
 /// By value: is it a number on the host?
 std::vector<bool> host_values(const ir::Module& m, bool host_elements);
-/// "np.add"; empty for ops that are no call of a NumPy ufunc.
-std::string_view numpy_function(ir::Opcode opcode);
+/// "np.add"; empty for ops that are printed in a form of their own, none for ops that NumPy lacks.
+std::optional<std::string_view> numpy_function(ir::Opcode opcode);
+
+struct Target {
+  std::string_view name;  // for messages
+  bool host_elements;
+  std::optional<std::string_view> (*function)(ir::Opcode);  // of arrays, as numpy_function
+};
+/// Refuses the ops that the target has no function for and that `expansions` leave as they are.
+std::vector<Diagnostic> check_spelling(const ir::Module& m,
+                                       std::span<const passes::Pass> expansions,
+                                       const Target& target);
 
 class Printer {
  public:

@@ -198,7 +198,7 @@ bool equal(const RefArray& a, const RefArray& b) {
     return false;
   return ir::visit(a.dtype, [&]<class T>(T*) {
     const auto nan = [&](uint64_t bits) {
-      const T value = Scalar{a.dtype, bits}.as<T>();
+      const auto value = static_cast<Arithmetic<T>>(Scalar{a.dtype, bits}.as<T>());
       return value != value;
     };
     return std::ranges::equal(a.elements, b.elements,

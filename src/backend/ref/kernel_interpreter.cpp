@@ -64,7 +64,10 @@ class KernelInterpreter {
       visit(m_.type(op.results[0]).dtype, [&]<class T>(T*) {
         std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> v;
         std::memcpy(&v, address(op.operands[0], op.operands[1]), sizeof v);
-        bits(op.results[0]) = std::is_same_v<T, bool> ? v != 0 : Scalar::of(static_cast<T>(v)).bits;
+        if constexpr (std::is_same_v<T, bool>)
+          bits(op.results[0]) = v != 0;
+        else
+          bits(op.results[0]) = Scalar::of(v).bits;
       });
     } else if (op.opcode == Opcode::store) {
       visit(m_.type(op.operands[0]).dtype, [&]<class T>(T*) {

@@ -91,7 +91,7 @@ constexpr Rule kRules[] = {
        const auto c = r.constant(1);
        const auto v = c ? as_double(*c) : std::nullopt;
        int exponent = 0;
-       const int limit = r.dtype == DType::f32 ? 125 : 1021;
+       const int limit = r.dtype == DType::f16 ? 13 : r.dtype == DType::f64 ? 1021 : 125;
        if (!v || *v == 0 || !std::isfinite(*v) || std::fabs(std::frexp(*v, &exponent)) != 0.5 ||
            std::abs(exponent) > limit)
          return std::nullopt;

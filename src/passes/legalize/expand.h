@@ -26,6 +26,9 @@ class Expansion {
     return b_.value(opcode, std::move(operands));
   }
   ir::ValueId cast(ir::ValueId v, DType dtype) { return b_.cast(v, dtype); }
+  ir::ValueId bitcast(ir::ValueId v, DType dtype) {
+    return b_.value(ir::Opcode::bitcast, {v}, 0, {{.dtype = dtype}});
+  }
   ir::ValueId constant(ir::Scalar s) { return b_.constant(s); }
   /// `v` in the operands' dtype.
   template <class T>

@@ -88,6 +88,7 @@ Module expand_float_division(const Module& m, const Target&) {
     if (!is_float(e.dtype())) return {};
     if (op.opcode == Opcode::mod && !of_magnitudes(m, op))
       return mod(e, e.operand(0), e.operand(1));
+    if (op.opcode == Opcode::fmod) return fmod(e, e.operand(0), e.operand(1));
     if (op.opcode == Opcode::floordiv) return floordiv(e, e.operand(0), e.operand(1));
     return {};
   });

@@ -12,15 +12,26 @@ ir::Module expand_float_to_int(const ir::Module& m, const Target& target);
 ir::Module expand_int_pow(const ir::Module& m, const Target& target);
 /// Integer floordiv and mod get divisors other than 0 and -1.
 ir::Module expand_int_division(const ir::Module& m, const Target& target);
-/// Floating-point floordiv and mod become NumPy's algorithm over mod of magnitudes, which is the
-/// exact fmod.
+/// Floating-point floordiv, mod and fmod become NumPy's algorithm over mod of magnitudes, which is
+/// the exact fmod.
 ir::Module expand_float_division(const ir::Module& m, const Target& target);
 /// Shifts get counts from 0 to width - 1.
 ir::Module expand_shifts(const ir::Module& m, const Target& target);
 /// fmin and fmax become minimum and maximum with selects for NaN.
 ir::Module expand_fmin_fmax(const ir::Module& m, const Target& target);
+/// exp2, cbrt and hypot become pow and sqrt: results may differ in the last digits.
+ir::Module expand_functions(const ir::Module& m, const Target& target);
 /// copysign becomes signbit and neg.
 ir::Module expand_copysign(const ir::Module& m, const Target& target);
+/// Arithmetic on float16 and bfloat16 becomes float32's, rounded after each op; what is left of
+/// them are loads, stores, selects, casts to and from float32, and float16's from float64.
+ir::Module expand_halves(const ir::Module& m, const Target& target);
+/// Casts between float32 and bfloat16 become integer operations.
+ir::Module expand_bfloat16(const ir::Module& m, const Target& target);
+/// Casts from float64 to float16 go through a float32 that is rounded to odd.
+ir::Module expand_double_to_half(const ir::Module& m, const Target& target);
+/// popcount becomes shifts, masks and additions.
+ir::Module expand_popcount(const ir::Module& m, const Target& target);
 /// neg becomes mul by -1 for floats and sub from 0 for integers.
 ir::Module expand_neg(const ir::Module& m, const Target& target);
 /// Storages are read before any parameter is written: one read per parameter, one write per written

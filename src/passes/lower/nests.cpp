@@ -81,7 +81,8 @@ class Cutter {
     for (const ValueId operand : op.operands) collect_reads(operand, seen, reads);
   }
 
-  // All touches of a storage that is written must be through one map for points to be independent.
+  // All touches of a storage that is written must be through one map, or apart, for points to be
+  // independent.
   bool pointwise(const Nest& nest, OpId write, std::span<const OpId> reads) {
     std::vector<Touch> written{touch(m_.ops[write].operands[0])};
     for (const OpId w : nest.writes) written.push_back(touch(m_.ops[w].operands[0]));
@@ -90,7 +91,8 @@ class Cutter {
     for (const OpId r : reads) touched.push_back(touch(m_.ops[r].operands[0]));
     for (const Touch& w : written)
       for (const Touch& t : touched)
-        if (w.first == t.first && w.second != t.second) return false;
+        if (w.first == t.first && w.second != t.second && !disjoint(sizes_, w.second, t.second))
+          return false;
     return true;
   }
 
@@ -153,6 +155,15 @@ class Cutter {
 };
 
 }  // namespace
+
+bool disjoint(const SizeTable& sizes, const IndexMap& a, const IndexMap& b) {
+  for (const DimPick& p : a.picks)
+    for (const DimPick& q : b.picks) {
+      const auto x = sizes.as_constant(p.index), y = sizes.as_constant(q.index);
+      if (p.source == q.source && x && y && *x != *y) return true;
+    }
+  return false;
+}
 
 Nests find_nests(const Module& graph) { return Cutter(graph).take(); }
 

@@ -19,6 +19,10 @@ struct Access {
   bool read = false, written = false;
 };
 
+/// The two views of one storage have no element in common: they fix a dimension at different
+/// indices.
+bool disjoint(const SizeTable& sizes, const ir::IndexMap& a, const ir::IndexMap& b);
+
 // Writes that run in one loop over `shape`, with all that they compute.
 struct Nest {
   std::vector<SizeId> shape;
@@ -41,9 +45,9 @@ struct Nests {
 
 /// Expects a graph without results (after bind_outputs).
 /// A write joins the nest before it when the shapes agree and every storage that either of them
-/// writes is touched through one map only: then each point depends on itself alone. A read whose
-/// storage was written in between, in another nest, is a conflict; so is a write whose value reads
-/// its own storage through another map.
+/// writes is touched through one map only, or through disjoint ones: then each point depends on
+/// itself alone. A read whose storage was written in between, in another nest, is a conflict; so is
+/// a write whose value reads its own storage through another map.
 Nests find_nests(const ir::Module& graph);
 
 // How an access walks one loop dimension.

@@ -22,24 +22,25 @@ bool pointwise(const Module& graph, const Nests& nests, size_t read, size_t writ
   const ValueId r = graph.params()[read], w = graph.params()[written];
   bool seen_write = false;
   for (const Nest& nest : nests.nests) {
-    const Access* first_write = nullptr;
-    size_t write_position = ~size_t{0};
-    for (const OpId id : nest.writes) {
-      const ValueId ref = graph.ops[id].operands[0];
-      if (first_write != nullptr || root_of(graph, ref) != w) continue;
-      first_write = &nest.accesses[nest.access_of.at(ref)];
-      write_position = position(graph, id);
+    bool writes = false;
+    for (const OpId read_op : nest.reads) {
+      const ValueId ref = graph.ops[read_op].operands[0];
+      if (root_of(graph, ref) == r && seen_write) return false;
     }
-    for (const OpId id : nest.reads) {
-      const ValueId ref = graph.ops[id].operands[0];
-      if (root_of(graph, ref) != r) continue;
-      if (seen_write) return false;
-      if (first_write == nullptr) continue;
-      if (position(graph, id) > write_position ||
-          nest.accesses[nest.access_of.at(ref)].map != first_write->map)
-        return false;
+    for (const OpId write_op : nest.writes) {
+      const ValueId target = graph.ops[write_op].operands[0];
+      if (root_of(graph, target) != w) continue;
+      writes = true;
+      const IndexMap& there = nest.accesses[nest.access_of.at(target)].map;
+      for (const OpId read_op : nest.reads) {
+        const ValueId ref = graph.ops[read_op].operands[0];
+        if (root_of(graph, ref) != r) continue;
+        const IndexMap& here = nest.accesses[nest.access_of.at(ref)].map;
+        const bool before = position(graph, read_op) < position(graph, write_op);
+        if (!disjoint(nests.sizes, here, there) && !(here == there && before)) return false;
+      }
     }
-    seen_write = seen_write || first_write != nullptr;
+    seen_write = seen_write || writes;
   }
   return true;
 }
