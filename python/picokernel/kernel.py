@@ -169,7 +169,7 @@ class Kernel(_core.KernelBase):
         from .traced import Trace, TracedArray
 
         dynamic = sum(isinstance(value, _core.Value) for value in values)
-        trace = Trace(tracer, self._place, dynamic, self._add_constant, self._fix_exponents)
+        trace = Trace(tracer, self._place, dynamic, self._add_constant, self._fix_numbers)
         args, number = [], 0
         for i, value in enumerate(values):
             if isinstance(value, _core.Value):

@@ -24,12 +24,12 @@ _WORDS = {"i": "int", "u": "int", "f": "float", "c": "complex"}
 class Trace:
     """One run of a kernel's function. Finds the user's place in the source for each operation."""
 
-    def __init__(self, tracer, definition, first_captured, add_constant, fix_exponents):
+    def __init__(self, tracer, definition, first_captured, add_constant, fix_numbers):
         self.tracer = tracer
         self.first_captured = first_captured
         self.definition = definition
         self.add_constant = add_constant
-        self.fix_exponents = fix_exponents
+        self.fix_numbers = fix_numbers
         self.constants = []
         self._lifted = {}
         self._places = {}
@@ -97,7 +97,7 @@ class Trace:
         sources = frozenset().union(*(x._sources for x in operands if isinstance(x, TracedArray)))
         if name == "power" and isinstance(operands[1], TracedArray) and operands[1]._value.weak:
             # NumPy has rules of its own for some numbers.
-            self.fix_exponents(operands[1]._sources)
+            self.fix_numbers(operands[1]._sources)
             if operands[1].dtype.kind != "f":
                 raise _at(
                     where,
@@ -359,11 +359,15 @@ class TracedArray:
         where = self._trace.here()
         if self._is_number():
             raise _at(where, "a number cannot be assigned to by index")
+        whole = all(part == slice(None) or part is Ellipsis for part in indices)
         # `x[1:] += y` ends by storing the part, already written, into its own place.
-        if value is self or (isinstance(value, TracedArray) and value._part == (self, indices)):
+        part = value._part if isinstance(value, TracedArray) else None
+        if part is not None and part[0] is self and part[1] == indices:
+            return
+        if whole and value is self:
             return
         target = self
-        if not all(part == slice(None) or part is Ellipsis for part in indices):
+        if not whole:
             view = self._view(indices, where)
             target = TracedArray(self._trace, view, owner=self._owner)
         self._trace.store(target, value, where, same_kind=False)
@@ -382,17 +386,20 @@ class TracedArray:
             elif part is not None and part is not Ellipsis:
                 part = self._bound(part)
             indices.append(part)
-        if sum(isinstance(part, (slice, int)) for part in indices) > self.ndim:
+        if sum(part is not None and part is not Ellipsis for part in indices) > self.ndim:
             raise _at(self._trace.here(), f"too many indices for a traced {self._describe()}")
         return indices
 
     def _bound(self, x):
         if x is None or (isinstance(x, (int, np.integer)) and not isinstance(x, bool)):
             return x if x is None else int(x)
+        if isinstance(x, TracedArray) and x._value.weak and x.dtype.kind in "iu":
+            self._trace.fix_numbers(x._sources)  # ints of the caller; sizes stay symbols
+            return x._value
         raise _at(
             self._trace.here(),
             f"indexing a traced {self._describe()} by {_describe_key(x)} is not supported",
-            "slices and indices are constants, negative ones count from the end; use pk.where instead of masks",
+            "slices and indices are constants, ints of the caller or sizes; use pk.where instead of masks",
         )
 
     def _is_number(self):
@@ -493,11 +500,17 @@ class TracedArray:
         "complex() of a traced {type}: its value is known when the kernel runs",
         "use .astype(np.complex128)",
     )
-    __index__ = _refused(
-        "__index__",
-        "a traced {type} as an index, a size or a range: its value is known when the kernel runs",
-        "compute with whole arrays; numbers that fix sizes have to be constants",
-    )
+
+    def __index__(self):
+        if self._value.weak and self.dtype.kind in "iu":
+            self._trace.fix_numbers(self._sources)  # starts the trace again if it is the caller's
+        raise _at(
+            self._trace.here(),
+            f"a traced {self._describe()} as an index, a size or a range: "
+            "its value is known when the kernel runs",
+            "compute with whole arrays; ints of the caller and constants may fix sizes",
+        )
+
     __array__ = _refused(
         "__array__",
         "a traced {type} cannot become a NumPy array: its values are known when the kernel runs",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include <numpy/arrayscalars.h>
 
@@ -216,7 +217,13 @@ Read read_argument(PyObject* object, driver::Arg& arg) noexcept {
     arg.data = nullptr;
     arg.shape = arg.strides = nullptr;
     uint64_t raw = 0;
-    PyArray_ScalarAsCtype(object, &raw);
+    if (*dtype == DType::bf16) {  // of types from outside NumPy gives the address
+      const void* value = nullptr;
+      PyArray_ScalarAsCtype(object, &value);
+      std::memcpy(&raw, value, size_of(*dtype));
+    } else {
+      PyArray_ScalarAsCtype(object, &raw);
+    }
     arg.bits = raw;
     if (is_signed(*dtype)) {
       // Integers are kept sign-extended.

@@ -1,6 +1,7 @@
 // The call path: a call like one before costs reading its arguments, comparing them with that
 // call's plan, and the launch. Written against the C API by hand; everything unusual goes to
 // bind.cpp.
+#include <algorithm>
 #include <utility>
 
 #include "kernel_object.h"
@@ -17,6 +18,11 @@ constexpr size_t kMaxArgs = 12;  // hidden ones included; more take the slow pat
 constexpr size_t kMaxOuts = 4;
 
 PyObject* out_keyword = nullptr;  // "out", interned
+
+// MLX refuses such arrays.
+bool has_negative_stride(const driver::Arg& arg) {
+  return std::any_of(arg.strides, arg.strides + arg.rank, [](int64_t s) { return s < 0; });
+}
 
 // Lets other Python threads run meanwhile.
 class Unlocked {
@@ -198,6 +204,16 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
         span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(copy))));
     }
     std::vector<PyObject*> results(out_objects, out_objects + outs.size());
+    std::vector<std::pair<PyObject*, PyObject*>> reversed_outs;  // and what stands for them
+    for (size_t i = 0; i < outs.size(); ++i) {
+      if (entry.backend->name != "mlx" || !has_negative_stride(outs[i])) continue;
+      PyObject* copy = PyArray_NewLikeArray(reinterpret_cast<PyArrayObject*>(results[i]),
+                                            NPY_CORDER, nullptr, 0);
+      if (copy == nullptr) return nullptr;
+      kept.push_back(nb::steal(copy));
+      reversed_outs.emplace_back(results[i], copy);
+      results[i] = copy;
+    }
     const auto take_apart = [&](std::vector<PyObject*>& list, std::span<const driver::Arg> seen) {
       for (size_t i = 0; i < seen.size(); ++i) {
         if (!is_complex(seen[i].dtype)) continue;
@@ -215,6 +231,10 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
       if (entry.plan->written()[i] &&
           PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(objects[i]),
                            reinterpret_cast<PyArrayObject*>(given[i])) < 0)
+        return nullptr;
+    for (const auto& [out, copy] : reversed_outs)
+      if (PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(out),
+                           reinterpret_cast<PyArrayObject*>(copy)) < 0)
         return nullptr;
   } else {
     const Unlocked unlocked(entry.release_lock);

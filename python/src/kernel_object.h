@@ -24,7 +24,7 @@ struct SourceKernel {
 struct Parameter {
   PyObject* name = nullptr;      // interned
   PyObject* fallback = nullptr;  // the default; null: none
-  bool is_exponent = false;      // of a power: some Python numbers are fixed while tracing
+  bool is_static = false;  // an exponent or a bound: some Python numbers are fixed while tracing
 };
 
 // A global, a cell or an attribute that the function reads, and what it held when the function was
@@ -162,7 +162,7 @@ PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
 /// A Python number that this parameter fixes while tracing: ints choose a power's type and whether
 /// it is allowed; for these floats NumPy has functions of their own.
 inline bool is_fixed_number(const Parameter& p, PyObject* object) noexcept {
-  if (!p.is_exponent) return false;
+  if (!p.is_static) return false;
   if (!PyFloat_CheckExact(object)) return PyLong_CheckExact(object);
   const double value = PyFloat_AS_DOUBLE(object);
   return value == 0.5 || value == 2 || value == 1 || value == 0 || value == -1;

@@ -173,16 +173,16 @@ PyObject* method_add_constant(PyObject*, PyObject* array) noexcept {
   });
 }
 
-// _fix_exponents(parameter numbers): if any of these was not known to be an exponent, the trace in
+// _fix_numbers(parameter numbers): if any of these was not known to be static, the trace in
 // progress starts again.
-PyObject* method_fix_exponents(PyObject*, PyObject* numbers) noexcept {
+PyObject* method_fix_numbers(PyObject*, PyObject* numbers) noexcept {
   return guarded([&]() -> PyObject* {
     bool any = false;
     for (const nb::handle n : nb::borrow(numbers)) {
       if (trace_in_progress().kernel == nullptr) throw_launch_error("no trace is in progress");
       Parameter& p = trace_in_progress().kernel->parameters.at(nb::cast<size_t>(n));
-      any = any || !p.is_exponent;
-      p.is_exponent = true;
+      any = any || !p.is_static;
+      p.is_static = true;
     }
     if (!any) Py_RETURN_NONE;
     PyErr_SetNone(retrace_signal);
@@ -211,7 +211,7 @@ PyMethodDef kernel_methods[] = {{"_plan", method_plan, METH_VARARGS, nullptr},
                                 {"_last_plan", method_last_plan, METH_O, nullptr},
                                 {"_recent_calls", method_recent_calls, METH_NOARGS, nullptr},
                                 {"_add_constant", method_add_constant, METH_O, nullptr},
-                                {"_fix_exponents", method_fix_exponents, METH_O, nullptr},
+                                {"_fix_numbers", method_fix_numbers, METH_O, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef kernel_properties[] = {
     {"parameters", get_parameters, nullptr, "Names of the parameters, in order.", nullptr},

@@ -3,6 +3,7 @@
 
 #include "ir/text.h"
 #include "kernel_object.h"
+#include "runtime/fp_control.h"
 #include "support/check.h"
 
 namespace picokernel::python {
@@ -20,6 +21,7 @@ PyObject* open_text(const Entry& entry, bool instrumented) {
   PyObject* opened = own_attribute("picokernel.sources", "opened");
   if (opened == nullptr) throw ErrorSet{};
   const backend::Artifact& artifact = entry.plan->artifact();
+  const runtime::FpControlScope fp_control;  // Python reads the source's constants
   nb::object result;
   try {
     if (!instrumented) {
@@ -145,6 +147,7 @@ PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
     kept.push_back(nb::steal(number));
     all[i] = number;
   }
+  const runtime::FpControlScope fp_control;
   if (!entry.twin_ready || !trace::enabled())
     return PyObject_Vectorcall(entry.source->function, all.data(), all.size(), nullptr);
   trace::Stamps stamps(entry.ops);

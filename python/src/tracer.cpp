@@ -59,8 +59,12 @@ nb::list shape(Tracer& t, Value v, nb::handle where) {
 
 std::vector<frontend::Index> indices_of(const nb::list& list) {
   using frontend::Index;
-  const auto bound = [](nb::handle h) {
-    return h.is_none() ? std::nullopt : std::optional(nb::cast<int64_t>(h));
+  const auto integer = [](nb::handle h) {
+    if (nb::isinstance<Value>(h)) return nb::cast<Value>(h);
+    return Value{.kind = Value::Kind::literal, .weak = true, .literal = nb::cast<int64_t>(h)};
+  };
+  const auto bound = [&](nb::handle h) {
+    return h.is_none() ? std::nullopt : std::optional(integer(h));
   };
   std::vector<Index> indices;
   for (const nb::handle h : list) {
@@ -71,9 +75,9 @@ std::vector<frontend::Index> indices_of(const nb::list& list) {
     else if (PySlice_Check(h.ptr()))
       indices.push_back({.start = bound(h.attr("start")),
                          .stop = bound(h.attr("stop")),
-                         .step = bound(h.attr("step")).value_or(1)});
+                         .step = h.attr("step").is_none() ? 1 : nb::cast<int64_t>(h.attr("step"))});
     else
-      indices.push_back({.kind = Index::Kind::integer, .integer = nb::cast<int64_t>(h)});
+      indices.push_back({.kind = Index::Kind::integer, .integer = integer(h)});
   }
   return indices;
 }

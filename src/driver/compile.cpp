@@ -25,8 +25,9 @@ constexpr Pass kValueGraph[] = {PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), 
 // materialize last: whether a read is stale depends on which reads and writes are left.
 constexpr Pass kKernelGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
                                  PK_PASS(cse),          PK_PASS(dce),  PK_PASS(materialize)};
-// cse merges offsets of accesses with equal strides; dce drops scalars that no loop uses.
-constexpr Pass kKernel[] = {PK_PASS(cse), PK_PASS(dce)};
+// simplify: on scalars there are no shapes to keep. cse merges offsets of accesses with equal
+// strides; dce drops scalars that no loop uses.
+constexpr Pass kKernel[] = {PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};
 constexpr Pass kLower[] = {PK_PASS(lower_loops)};
 constexpr Pass kBindKernel[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
                                 PK_PASS(cse), PK_PASS(dce)};

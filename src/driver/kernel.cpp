@@ -10,6 +10,7 @@
 #include "ir/pairs.h"
 #include "ir/rewriter.h"
 #include "ir/verifier.h"
+#include "runtime/fp_control.h"
 #include "trace/trace.h"
 
 namespace picokernel::driver {
@@ -133,7 +134,9 @@ struct Kernel::State {
               .data = nullptr,
               .shape = specs[i].shape.data(),
               .strides = specs[i].strides.data()};
-      if (!given_outs.empty() && given_outs[i].shape != nullptr) out = given_outs[i];
+      // Arrays of rank 0 have no shape, empty ones may have no data.
+      if (!given_outs.empty() && (given_outs[i].shape != nullptr || given_outs[i].data != nullptr))
+        out = given_outs[i];
       outs.push_back(out);
       dtypes.push_back(out.dtype);
     }
@@ -216,6 +219,7 @@ const std::string& Kernel::name() const { return state_->name; }
 
 const Plan& Kernel::plan(std::span<const Arg> args, std::span<const Arg> outs,
                          const backend::Backend& backend, uint64_t key, const Trace& trace) {
+  const runtime::FpControlScope fp_control;  // constants are folded here
   const std::lock_guard lock(state_->mutex);
   if (const auto known = state_->plans.find({&backend, key, layout_hash(args, outs)});
       known != state_->plans.end())

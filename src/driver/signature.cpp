@@ -17,13 +17,22 @@ std::string shape_text(std::span<const int64_t> shape) {
 std::span<const int64_t> shape_of(const Arg& a) { return {a.shape, a.rank}; }
 
 // Two points of the array are one element: it cannot be written sensibly.
+// From the smallest stride up, each dimension has to step over what those before it span. Slices
+// and transposes do.
 bool overlaps_itself(const Arg& a) {
-  bool repeated = false;
+  std::vector<std::pair<int64_t, int64_t>> dimensions;  // stride, span
   for (size_t d = 0; d < a.rank; ++d) {
     if (a.shape[d] == 0) return false;
-    repeated = repeated || (a.strides[d] == 0 && a.shape[d] > 1);
+    const int64_t stride = std::abs(a.strides[d]);
+    if (a.shape[d] > 1) dimensions.emplace_back(stride, stride * (a.shape[d] - 1));
   }
-  return repeated;
+  std::ranges::sort(dimensions);
+  auto spanned = static_cast<int64_t>(size_of(a.dtype));
+  for (const auto& [stride, span] : dimensions) {
+    if (stride < spanned) return true;
+    spanned += span;
+  }
+  return false;
 }
 
 Diagnostic at(const Location& where, std::string message, std::vector<std::string> notes) {
@@ -132,8 +141,9 @@ void check_outputs(const std::string& kernel, std::span<const OutputSpec> specs,
     if (!out.writeable)
       wrong.push_back(at(where, name + " is read-only", {"pass a writeable array, or no out"}));
     if (overlaps_itself(out))
-      wrong.push_back(at(where, name + " has overlapping elements (a stride of 0)",
-                         {"a broadcast array cannot be written: pass a copy"}));
+      wrong.push_back(at(where, name + " has overlapping elements",
+                         {"arrays that are broadcast or made of overlapping windows cannot be "
+                          "written: pass a copy"}));
   }
   if (!wrong.empty()) throw LaunchError(std::move(wrong));
 }
@@ -151,8 +161,9 @@ void check_written(const std::string& kernel, std::span<const std::string> names
              {"pass a writeable array; captured and read-only arrays, and those of jax and MLX, "
               "can only be read"}));
     if (overlaps_itself(args[i]))
-      wrong.push_back(at(where, name + ", which has overlapping elements (a stride of 0)",
-                         {"a broadcast array cannot be written: pass a copy"}));
+      wrong.push_back(at(where, name + ", which has overlapping elements",
+                         {"arrays that are broadcast or made of overlapping windows cannot be "
+                          "written: pass a copy"}));
   }
   if (!wrong.empty()) throw LaunchError(std::move(wrong));
 }

@@ -276,7 +276,7 @@ ComplexFunction find_complex(std::string_view ufunc) {
 
 std::string_view complex_functions() {
   return "complex numbers take + - * / **, ==, !=, abs, conj, real, imag, angle, exp, log, sqrt, "
-         "square, reciprocal, isnan, isinf, isfinite and where";
+         "square, reciprocal, isnan, isinf, isfinite, where and logical_and, or, xor, not";
 }
 
 Complex complex_power(ir::Builder& b, const Complex& x, double exponent) {

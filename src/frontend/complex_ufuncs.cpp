@@ -74,6 +74,7 @@ Value Tracer::State::complex_choice(std::span<const Value> x, DType type) {
 
 Value Tracer::State::apply_complex(const Ufunc& u, std::span<const Value> x) {
   if (u.loops == Loops::choice) return complex_choice(x, common_type(types(x.subspan(1))).dtype);
+  if (u.loops == Loops::truth) return emit(u, x, common_type(types(x)));  // of x != 0
   const ComplexFunction function = find_complex(u.name);
   if (function == nullptr) {
     std::string operands;

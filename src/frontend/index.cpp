@@ -17,11 +17,11 @@ class Slicer {
  public:
   Slicer(ir::Module& m, std::span<const int64_t> sizes, SizeId n) : m_(m), sizes_(sizes), n_(n) {}
 
-  ir::DimMap run(const Index& index, int32_t source) {
-    const int64_t step = index.step;
+  // Bounds that are not there are invalid.
+  ir::DimMap run(SizeId from, SizeId to, int64_t step, int32_t source) {
     const SizeId zero = constant(0), one = constant(1), last = m_.sizes.sub(n_, one);
-    const SizeId start = index.start ? clip(*index.start, step) : step > 0 ? zero : last;
-    const SizeId stop = index.stop ? clip(*index.stop, step) : step > 0 ? n_ : constant(-1);
+    const SizeId start = from.valid() ? clip(from, step) : step > 0 ? zero : last;
+    const SizeId stop = to.valid() ? clip(to, step) : step > 0 ? n_ : constant(-1);
     const SizeId span = step > 0 ? m_.sizes.sub(stop, start) : m_.sizes.sub(start, stop);
     SizeId extent = zero;
     if (at_least(span, one)) {
@@ -34,9 +34,11 @@ class Slicer {
   }
 
   // The element at `index`, which may count from the end; nothing if it lies outside.
-  std::optional<SizeId> pick(int64_t index) {
-    const SizeId at = index < 0 ? m_.sizes.add(n_, constant(index)) : constant(index);
-    const bool inside = index < 0 ? at_least(at, constant(0)) : at_least(n_, constant(index + 1));
+  std::optional<SizeId> pick(SizeId index) {
+    const bool from_end = !at_least(index, constant(0));
+    const SizeId at = from_end ? m_.sizes.add(n_, index) : index;
+    const bool inside =
+        from_end ? at_least(at, constant(0)) : at_least(n_, m_.sizes.add(index, constant(1)));
     return inside ? std::optional(at) : std::nullopt;
   }
 
@@ -65,12 +67,14 @@ class Slicer {
   }
 
   // A bound of a slice: negative ones count from the end; those outside stop at the nearest end.
-  SizeId clip(int64_t bound, int64_t step) {
+  SizeId clip(SizeId bound, int64_t step) {
     const SizeId low = constant(step > 0 ? 0 : -1),
                  high = step > 0 ? n_ : m_.sizes.sub(n_, constant(1));
-    const SizeId at = bound < 0 ? m_.sizes.add(n_, constant(bound)) : constant(bound);
-    if (bound < 0) return at_least(at, low) ? at : low;
-    return at_least(high, at) ? at : high;
+    if (!at_least(bound, constant(0))) {
+      const SizeId at = m_.sizes.add(n_, bound);
+      return at_least(at, low) ? at : low;
+    }
+    return at_least(high, bound) ? bound : high;
   }
 
   ir::Module& m_;
@@ -129,6 +133,35 @@ ir::ValueId Tracer::State::storage_of(const Value& v) {
   return scratch;
 }
 
+SizeId Tracer::State::bound(const Value& v) {
+  using ir::Opcode;
+  if (v.kind == Value::Kind::literal) return m.sizes.constant(std::get<int64_t>(v.literal));
+  const ir::Op* op = m.def(v.id);
+  const auto operand = [&](size_t i) {
+    return bound({.kind = Value::Kind::value, .weak = true, .id = m.def(v.id)->operands[i]});
+  };
+  if (op != nullptr) {
+    if (op->opcode == Opcode::size) return op->size();
+    if (op->opcode == Opcode::constant) return m.sizes.constant(op->scalar().as<int64_t>());
+    if (op->opcode == Opcode::neg) return m.sizes.mul(m.sizes.constant(-1), operand(0));
+    if (op->opcode == Opcode::add || op->opcode == Opcode::sub || op->opcode == Opcode::mul ||
+        op->opcode == Opcode::floordiv || op->opcode == Opcode::minimum ||
+        op->opcode == Opcode::maximum) {
+      const Opcode opcode = op->opcode;
+      const SizeId x = operand(0), y = operand(1);
+      return opcode == Opcode::add        ? m.sizes.add(x, y)
+             : opcode == Opcode::sub      ? m.sizes.sub(x, y)
+             : opcode == Opcode::mul      ? m.sizes.mul(x, y)
+             : opcode == Opcode::floordiv ? m.sizes.floordiv(x, y)
+             : opcode == Opcode::minimum  ? m.sizes.minimum(x, y)
+                                          : m.sizes.maximum(x, y);
+    }
+  }
+  compile_error("a bound of a slice is computed at run time",
+                {"bounds are integers made of sizes and constants by + - * // min and max",
+                 "hint: compute it before the call and pass it as an int"});
+}
+
 ir::DimMap Tracer::State::whole_dimension(ir::ValueId ref, size_t dimension) {
   return {.source = static_cast<int32_t>(dimension),
           .start = m.sizes.constant(0),
@@ -181,18 +214,21 @@ Value Tracer::index(Value v, std::span<const Index> indices, const Location& whe
     const SizeId n = s.m.type(storage).shape[static_cast<size_t>(source)];
     Slicer slicer(s.m, s.symbol_sizes, n);
     if (i.kind == Index::Kind::integer) {
-      const std::optional<SizeId> at = slicer.pick(i.integer);
+      const SizeId index = s.bound(i.integer);
+      const std::optional<SizeId> at = slicer.pick(index);
       if (!at)
-        s.launch_error("index " + std::to_string(i.integer) + " is out of bounds for dimension " +
-                           std::to_string(source) + " of size " +
-                           std::to_string(s.m.sizes.eval(n, s.symbol_sizes)),
+        s.launch_error("index " + std::to_string(s.m.sizes.eval(index, s.symbol_sizes)) +
+                           " is out of bounds for dimension " + std::to_string(source) +
+                           " of size " + std::to_string(s.m.sizes.eval(n, s.symbol_sizes)),
                        "hint: indices go from -n to n - 1");
       map.picks.push_back({.source = source, .index = *at});
     } else if (i.step == 0) {
       s.compile_error("the step of a slice is 0",
                       {"hint: steps are positive, or negative to go backwards"});
     } else {
-      map.dims.push_back(slicer.run(i, source));
+      const SizeId start = i.start ? s.bound(*i.start) : SizeId{};
+      const SizeId stop = i.stop ? s.bound(*i.stop) : SizeId{};
+      map.dims.push_back(slicer.run(start, stop, i.step, source));
     }
     ++source;
   }

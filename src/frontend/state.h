@@ -47,6 +47,7 @@ struct Tracer::State {
   void note_reads_of(ir::ValueId ref);  // after writes to other arguments
   ir::ValueId root(ir::ValueId ref) const;
   ir::ValueId storage_of(const Value& v);  // index.cpp
+  SizeId bound(const Value& v);            // of a slice
   ir::DimMap whole_dimension(ir::ValueId ref, size_t dimension);
   /// Real parts of complex values, and what else becomes real.
   Value real(const Value& v);
@@ -64,7 +65,8 @@ struct Tracer::State {
   /// The value broadcasts to the target and the target stays as it is. False: it does not.
   bool broadcast_to(const Value& v, const Value& target);
   void renumber_symbols();
-  void simplify_guards();  // index.cpp
+  void drop_unused_checks();  // tracer.cpp
+  void simplify_guards();     // index.cpp
 
   // apply.cpp
   Value apply(const Ufunc& ufunc, std::span<const Value> operands);

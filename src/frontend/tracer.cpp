@@ -1,6 +1,9 @@
 // The tracer's interface: arguments, ufuncs by name, casts, stores, results.
 #include "frontend/tracer.h"
 
+#include <algorithm>
+#include <set>
+
 #include "frontend/state.h"
 #include "ir/pairs.h"
 #include "ir/verifier.h"
@@ -102,6 +105,20 @@ void Tracer::State::write(ir::ValueId target, ir::ValueId value) {
     value = b.read(b.view(whole, std::move(map)));
   }
   b.write(target, value);
+}
+
+// Integers that only bound slices, or nothing, may be as large as Python's.
+void Tracer::State::drop_unused_checks() {
+  std::set<ir::ValueId> used;
+  const std::vector<ir::OpId>& ops = m.blocks[ir::Module::body()].ops;
+  for (auto id = ops.rbegin(); id != ops.rend(); ++id) {
+    const ir::Op& op = m.ops[*id];
+    const bool acts = op.opcode == ir::Opcode::write || op.opcode == ir::Opcode::return_;
+    if (acts || std::ranges::any_of(op.results, [&](ir::ValueId v) { return used.contains(v); }))
+      used.insert(op.operands.begin(), op.operands.end());
+  }
+  std::erase_if(m.checks.integers,
+                [&](const ir::CallChecks::Integer& check) { return !used.contains(check.value); });
 }
 
 Tracer::Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition)
@@ -224,6 +241,7 @@ ir::Module Tracer::finish(std::span<const Value> returned, const Location& where
     }
   }
   s.b.return_values(std::move(results));
+  s.drop_unused_checks();
   s.renumber_symbols();
   s.simplify_guards();
   ir::verify_or_throw(s.m, "tracing");

@@ -44,13 +44,14 @@ struct Value {
   Literal literal = false;  // literal
 };
 
-// One entry of an index such as a[1:-1, None, 0, ...]. Bounds are constants of the trace.
+// One entry of an index such as a[1:-1, None, 0, ...]. Bounds are integer literals, or weak
+// integers made of sizes; negative ones count from the end.
 struct Index {
   enum class Kind : uint8_t { slice, integer, newaxis, ellipsis };
   Kind kind = Kind::slice;
-  std::optional<int64_t> start = {}, stop = {};  // slice; negative ones count from the end
+  std::optional<Value> start = {}, stop = {};  // slice
   int64_t step = 1;
-  int64_t integer = 0;
+  Value integer = {.kind = Value::Kind::literal, .weak = true, .literal = int64_t{0}};
 };
 
 class Tracer {

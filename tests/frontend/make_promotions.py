@@ -70,7 +70,8 @@ def main():
         # Two Python numbers are not traced: Python itself computes them.
         rows = (
             "".join(
-                "." if min(i, j) >= len(DTYPES) else letter(function, a, b) for j, b in enumerate(operands)
+                "." if min(i, j) >= len(DTYPES) else letter(function, a, b)
+                for j, b in enumerate(operands)
             )
             for i, a in enumerate(operands)
         )

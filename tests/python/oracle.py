@@ -1,6 +1,9 @@
 """The oracle of every array kernel: its undecorated function, run by NumPy on copies."""
 
+import ml_dtypes
 import numpy as np
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def assert_same(got, want, ulps=0, signs=True):
@@ -17,6 +20,12 @@ def assert_same(got, want, ulps=0, signs=True):
     g, w = np.asarray(got), np.asarray(want)
     assert g.dtype == w.dtype, f"{g.dtype} instead of {w.dtype}"
     assert g.shape == w.shape, f"{g.shape} instead of {w.shape}"
+    if w.dtype.kind == "c":
+        assert_same(g.real, w.real, ulps, signs)
+        assert_same(g.imag, w.imag, ulps, signs)
+        return
+    if w.dtype == BFLOAT16:  # float32 holds them exactly
+        g, w = g.astype(np.float32), w.astype(np.float32)
     if w.dtype.kind == "f":
         np.testing.assert_array_equal(np.isnan(g), np.isnan(w))
         if ulps:
@@ -55,9 +64,13 @@ def sample(dtype, shape=(37,), seed=0):
     dtype = np.dtype(dtype)
     n = int(np.prod(shape))
     rng = np.random.default_rng([seed, n])
+    if dtype.kind == "c":
+        parts = np.empty((*shape, 2), dtype.type().real.dtype)
+        parts[..., 0], parts[..., 1] = (sample(parts.dtype, shape, 2 * seed + i) for i in range(2))
+        return parts.view(dtype)[..., 0]
     if dtype.kind == "b":
         values = rng.integers(0, 2, n).astype(bool)
-    elif dtype.kind == "f":
+    elif dtype.kind == "f" or dtype == BFLOAT16:
         values = rng.standard_normal(n) * 4
         awkward = rng.permutation(_FLOATS)[: n // 2]
         values[: len(awkward)] = awkward
@@ -71,7 +84,8 @@ def sample(dtype, shape=(37,), seed=0):
             if n // 2 <= len(awkward)
             else (np.resize(awkward.astype(dtype), n // 2))
         )
-    return values.astype(dtype).reshape(shape)
+    with np.errstate(under="ignore"):
+        return values.astype(dtype).reshape(shape)
 
 
 def layouts(array):

@@ -7,6 +7,33 @@ from oracle import check
 
 
 @pk.kernel
+def bounds_of_sizes(a, k):
+    n = a.shape[0]
+    o = np.zeros_like(a)
+    o[1 : n - 1] = a[: n - 2] + a[n // 2]
+    o[n - k :] -= a[-k:]
+    return o
+
+
+def test_bounds_made_of_sizes_and_arguments(backend):
+    for n, k in ((10, 1), (11, 1), (11, 3), (12, 12), (3, 2)):
+        check(bounds_of_sizes, array(n), k, backend=backend)
+
+
+@pk.kernel
+def powers(a, terms):
+    total = np.zeros_like(a)
+    for i in range(terms):
+        total = total + a**i
+    return total
+
+
+def test_an_argument_may_count_a_loop(backend):
+    for terms in (0, 1, 4):
+        check(powers, array(7), terms, backend=backend)
+
+
+@pk.kernel
 def both_sides(o, a):
     o[1:-1] = a[:-2] + a[2:]
 
@@ -102,7 +129,8 @@ def test_sizes_that_share_a_trace(backend):
         (lambda a: a[0, 0], pk.CompileError, "too many indices"),
         (lambda a: a[::0], pk.CompileError, "step of a slice is 0"),
         (lambda a: a[a > 0], pk.CompileError, "not supported"),
-        (lambda a: a[: a.shape[0] - 1], pk.CompileError, "constants"),
+        (lambda a, k=1.5: a[k:], pk.CompileError, "not supported"),
+        (lambda a: a[a.astype(int)], pk.CompileError, "not supported"),
         (lambda a: a.transpose(1), pk.CompileError, "axes"),
     ],
 )

@@ -3,6 +3,7 @@
 
 #include "backend/ref/interpreter.h"
 #include "ir/text.h"
+#include "runtime/fp_control.h"
 
 namespace picokernel::backend {
 namespace {
@@ -11,6 +12,7 @@ class Interpreted : public runtime::Executable {
  public:
   explicit Interpreted(ir::Module m) : module_(std::move(m)) {}
   void launch(const uint64_t* params) override {
+    const runtime::FpControlScope fp_control;
     run_kernel(module_, {params, module_.params().size()});
   }
 

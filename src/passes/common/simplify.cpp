@@ -147,11 +147,23 @@ constexpr Rule kRules[] = {
      }},
 };
 
+// A write broadcasts by itself: of a choice that is known it takes what was chosen, be it smaller.
+bool write_choice(Rewriter& r, const Op& op) {
+  const ValueId value = r[op.operands[1]];
+  const Op* def = r.to().def(value);
+  if (def == nullptr || def->opcode != Opcode::select) return false;
+  const Op* condition = r.to().def(def->operands[0]);
+  if (condition == nullptr || condition->opcode != Opcode::constant) return false;
+  r.builder().write(r[op.operands[0]], def->operands[condition->scalar().bits != 0 ? 1 : 2]);
+  return true;
+}
+
 }  // namespace
 
 Module simplify(const Module& m, const Target&) {
   return Rewriter(m).run([](Rewriter& r, OpId id) -> std::optional<std::vector<ValueId>> {
     const Op& op = r.from().ops[id];
+    if (op.opcode == Opcode::write && write_choice(r, op)) return std::vector<ValueId>{};
     if (!info(op.opcode).elementwise()) return std::nullopt;
     const std::vector<ValueId> operands = r.mapped(op.operands);
     const Type& type = r.from().type(op.results[0]);
