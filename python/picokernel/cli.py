@@ -71,9 +71,10 @@ def _parser():
 
     bench = commands.add_parser("bench", help="measure")
     bench.add_argument("what", choices=["elementwise", "costs"], help="what to measure")
+    bench.add_argument("works", nargs="*", metavar="WORK", help="rows of it (default: all)")
     bench.add_argument("--backends", type=_names, help="such as numpy,cpu (default: all live)")
-    bench.add_argument("--sizes", type=_sizes, help="such as 1e3,1e6 (default: 1e3 ... 1e8)")
-    bench.add_argument("--rounds", type=int, default=9, help="timed rounds (default: %(default)s)")
+    bench.add_argument("--sizes", type=_sizes, help="such as 1e3,1e6 (default: each row's)")
+    bench.add_argument("--rounds", type=int, default=7, help="timed rounds (default: %(default)s)")
     bench.add_argument("--peers", action="store_true", help="beside numba, numexpr, jax and C")
     bench.add_argument("--json", help="write the figures to this file too")
     bench.set_defaults(run=_bench)

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "support/check.h"
+
 namespace picokernel::python {
 
 namespace {
@@ -43,10 +45,28 @@ nb::object copied_to_library(PyObject* array) {
       break;
     }
   const nb::object space = mlx();
+  if (PyArray_TYPE(a) == number_of_dtype(DType::bf16))  // which MLX's reader does not know
+    return space.attr("array")(forward.attr("view")("uint16")).attr("view")(space.attr("bfloat16"));
   // MLX makes float32 of float64 unless told not to.
   return PyArray_TYPE(a) == NPY_DOUBLE
              ? space.attr("array")(forward, nb::arg("dtype") = space.attr("float64"))
              : space.attr("array")(forward);
+}
+
+// A complex array or number of MLX or NumPy as MLX's pairs of reals, and back.
+nb::object pairs_of(PyObject* object, DType dtype) {
+  const nb::object space = mlx();
+  if (!is_mlx_array(object)) {
+    const nb::object pairs = nb::steal(as_pairs(object));
+    if (!pairs.is_valid()) throw ErrorSet{};
+    return copied_to_library(pairs.ptr());
+  }
+  PK_CHECK(dtype == DType::c64, numpy_name(dtype));  // all that MLX has
+  return space.attr("expand_dims")(nb::borrow(object), -1).attr("view")(space.attr("float32"));
+}
+nb::object complex_of_pairs(nb::handle pairs) {
+  const nb::object space = mlx();
+  return space.attr("squeeze")(pairs.attr("view")(space.attr("complex64")), -1);
 }
 
 void copy_back(PyObject* array, nb::handle value) {
@@ -56,6 +76,19 @@ void copy_back(PyObject* array, nb::handle value) {
   const nb::object host = nb::steal(PyArray_FromAny(value.ptr(), nullptr, 0, 0, 0, nullptr));
   if (!host.is_valid() || PyArray_CopyInto(a, reinterpret_cast<PyArrayObject*>(host.ptr())) < 0)
     throw ErrorSet{};
+}
+
+void put_back(PyObject* array, nb::handle value) {
+  if (PyArray_Check(array))
+    copy_back(array, value);
+  else if (PyObject_SetItem(array, Py_Ellipsis, value.ptr()) != 0)
+    throw ErrorSet{};
+}
+
+void refuse_complex128(DType dtype, const KernelState& k) {
+  if (dtype == DType::c128)
+    throw_launch_error("a result of " + describe_kernel(k) + " is complex128, which MLX lacks",
+                       {"complex64 arrays are fine", "hint: z.astype(np.complex64)"});
 }
 
 // The n-th of addresses that nobody reads: beyond all of processes, and an array's reach apart.
@@ -81,15 +114,6 @@ bool is_mlx_array(PyObject* object) {
 const backend::Backend* own_arrays_backend(const backend::Backend* named) {
   return (named != nullptr ? *named : backend_named("mlx")).own_arrays;
 }
-
-namespace {
-
-[[noreturn]] void refuse_complex(const std::string& what) {
-  throw_launch_error(what + ", which kernels on MLX's arrays do not compute",
-                     {"hint: backend=\"cpu\" reads the arrays in place and takes complex numbers"});
-}
-
-}  // namespace
 
 StandIns::StandIns(const KernelState& k, const Bound& b) : bound_(b) {
   for (size_t i = 0; i < bound_.values.size(); ++i)
@@ -127,7 +151,6 @@ PyObject* StandIns::stand_in(PyObject* array, const std::string& what) {
   if (!dtype)
     throw_launch_error(what + " is an mlx.core.array of dtype " + name,
                        {"supported: " + supported_types(), "hint: x.astype(mx.float32)"});
-  if (is_complex(*dtype)) refuse_complex(what + " is an mlx.core.array of dtype " + name);
   const nb::object shape = nb::steal(PyObject_GetAttrString(array, "shape"));
   if (!shape.is_valid() || !PyTuple_Check(shape.ptr())) throw ErrorSet{};
   const Py_ssize_t rank = PyTuple_GET_SIZE(shape.ptr());
@@ -146,12 +169,6 @@ PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::
   const StandIns stand_ins(*self->state, b);
   Planned p = plan_call(self, stand_ins.bound(), backend);
   Entry& entry = *p.entry;
-  for (const driver::Arg& a : p.args)
-    if (is_complex(a.dtype))
-      refuse_complex(describe_kernel(*self->state) + " takes complex numbers");
-  for (const driver::OutputSpec& out : entry.plan->outputs())
-    if (is_complex(out.dtype))
-      refuse_complex(describe_kernel(*self->state) + " gives complex numbers");
   remember(*self->state, &entry);
   for (size_t i = 0; i < p.outs.size(); ++i)
     if (p.outs[i].data == nullptr) p.outs[i].data = unread_address(p.args.size() + i);
@@ -164,6 +181,11 @@ PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::
   std::vector<nb::object> kept;
   for (size_t i = 0; i < n; ++i) {
     given[i] = originals[i] = stand_ins.original(p.objects[i]);
+    if (is_complex(p.args[i].dtype)) {
+      kept.push_back(pairs_of(given[i], p.args[i].dtype));
+      given[i] = kept.back().ptr();
+      continue;
+    }
     if (!PyArray_Check(given[i])) continue;
     kept.push_back(copied_to_library(given[i]));
     given[i] = kept.back().ptr();
@@ -172,18 +194,22 @@ PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::
   if (!results_tuple.is_valid()) return nullptr;
   for (size_t i = 0; i < n; ++i)
     if (entry.plan->written()[i] && given[i] != originals[i])
-      copy_back(originals[i], nb::borrow(given[i]));
+      put_back(originals[i], is_complex(p.args[i].dtype) ? complex_of_pairs(nb::borrow(given[i]))
+                                                         : nb::borrow(given[i]));
   std::vector<PyObject*> outs(entry.plan->outputs().size() + 1, nullptr);
   const bool many = b.out != nullptr && PyTuple_Check(b.out);
   for (size_t i = 0; i + 1 < outs.size(); ++i) {
-    PyObject* const value = PyTuple_GET_ITEM(results_tuple.ptr(), static_cast<Py_ssize_t>(i));
+    PyObject* value = PyTuple_GET_ITEM(results_tuple.ptr(), static_cast<Py_ssize_t>(i));
     PyObject* const out = many ? PyTuple_GET_ITEM(b.out, static_cast<Py_ssize_t>(i)) : b.out;
-    outs[i] = out == nullptr || out == Py_None ? value : out;
-    if (outs[i] == value) continue;
-    if (PyArray_Check(out))
-      copy_back(out, nb::borrow(value));
-    else if (PyObject_SetItem(out, Py_Ellipsis, value) != 0)
-      return nullptr;
+    const bool own = out == nullptr || out == Py_None;
+    const DType dtype = own ? entry.plan->outputs()[i].dtype : p.outs[i].dtype;
+    if (is_complex(dtype)) {
+      refuse_complex128(dtype, *self->state);
+      kept.push_back(complex_of_pairs(nb::borrow(value)));
+      value = kept.back().ptr();
+    }
+    outs[i] = own ? value : out;
+    if (outs[i] != value) put_back(out, nb::borrow(value));
   }
   return results(*entry.note, originals.data(), outs.data(), false);
 }

@@ -20,7 +20,7 @@ DTYPES = [
 COMPLEX = {
     "add", "subtract", "multiply", "divide", "power", "negative", "positive", "absolute",
     "conjugate", "square", "reciprocal", "exp", "log", "sqrt", "equal", "not_equal", "isnan", "isinf",
-    "isfinite", "where",
+    "isfinite", "where", "logical_and", "logical_or", "logical_xor", "logical_not",
 }
 UNARY = [
     "negative", "positive", "absolute", "sign", "square", "reciprocal", "sqrt", "exp", "log",

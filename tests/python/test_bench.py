@@ -1,11 +1,17 @@
 """The commands that measure run and print what they promise; nothing is asserted about time."""
 
+import dataclasses
+import importlib.util
 import json
+import shutil
 
 import picokernel as pk
 import pytest
 from picokernel import cli
+from picokernel.bench.contenders import OTHER_THREADS, Contenders
 from picokernel.bench.duel import Contender, duel, medians, ratio
+from picokernel.bench.elementwise import against_bars
+from picokernel.bench.works import WORKS
 
 
 def test_duel_gives_every_contender_every_round():
@@ -28,15 +34,59 @@ def test_a_contender_with_wrong_results_does_not_run(capsys):
     assert "wrong: did not start" in capsys.readouterr().out
 
 
+def installed(peer):
+    """A contender that this machine has what it takes for."""
+    module = peer.split()[0]
+    if module == "C,":
+        return shutil.which("gcc") or shutil.which("cc")
+    return module not in ("numba", "numexpr", "jax") or importlib.util.find_spec(module)
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_every_row_runs_and_gives_what_numpy_gives(name, tmp_path, capfd):
+    work = WORKS[name]
+    ours = [b for b in work.ours if pk.backends().get(b) == ""]
+    made = Contenders(work, 37, tmp_path).all(ours, peers=True)
+    made = [c for c in made if installed(c.name) and ("cpu" in ours or c.name not in OTHER_THREADS)]
+    assert made
+    times = duel(made, rounds=1, block_s=0, pause_s=0)
+    assert list(times) == [c.name for c in made], capfd.readouterr().out
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_row_notices_wrong_results(name, tmp_path, capsys):
+    right = Contenders(WORKS[name], 37, tmp_path).all(["numpy"], peers=False)[0]
+    wrong = dataclasses.replace(
+        right, call=f"({right.call}, o.__setitem__(o.shape != (0,), o + 1))"
+    )
+    lazy = dataclasses.replace(right, call="None")
+    assert duel([right], rounds=1, block_s=0, pause_s=0)
+    assert duel([wrong, lazy], rounds=1) == {}
+    assert capsys.readouterr().out.count("wrong results") == 2
+
+
 def test_bench_elementwise_writes_its_figures(tmp_path, capsys):
     path = tmp_path / "figures.json"
-    words = ["bench", "elementwise", "--backends", "numpy,cpu", "--sizes", "1e3", "--rounds", "2"]
-    if pk.backends().get("cpu", "not built"):
-        words[3] = "numpy"
-    assert cli.main([*words, "--json", str(path)]) == 0
-    figures = json.loads(path.read_text())["elementwise"]["1000"]
-    assert set(figures) == set(words[3].split(","))
+    backends = "numpy" if pk.backends().get("cpu", "not built") else "numpy,cpu"
+    words = ["bench", "elementwise", "fma", "rows", "--backends", backends, "--sizes", "1e3"]
+    assert cli.main([*words, "--rounds", "2", "--json", str(path)]) == 0
+    figures = json.loads(path.read_text())["elementwise"]
+    assert set(figures) == {"fma", "rows"}
+    assert set(figures["fma"]["1000"]) == set(backends.split(","))
     assert "n = 1,000" in capsys.readouterr().out
+
+
+def test_bars_are_printed_beside_ratios(capsys):
+    times = {"cpu": [1.0, 2.0, 1.0], "numba serial": [1.5, 2.4, 1.2]}
+    (line,) = against_bars("fma", 10**4, times)
+    assert line == "| fma, cpu | 10,000 | numba serial | 1.20 | 1.1 | 1.6 | must met |"
+    assert against_bars("fma", 10**3, times) == []  # none of the row's sizes
+
+
+def test_rows_that_do_not_exist(capsys):
+    assert cli.main(["bench", "elementwise", "nothing"]) == 1
+    assert "'nothing'" in capsys.readouterr().err
+    assert cli.main(["bench", "costs", "fma"]) == 1
 
 
 def test_bench_of_a_backend_that_is_not_live(capsys):

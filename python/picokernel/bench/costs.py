@@ -1,28 +1,8 @@
-"""`bench costs`: what surrounds a kernel: the Python call, the first call, the import, the profiler."""
+"""`bench costs`: what surrounds a kernel: its first call, the import, the profiler."""
 
 import statistics
 import subprocess
 import sys
-
-from .duel import Contender, duel, medians, ratio
-
-_ARRAYS = """
-import numpy as np
-a, b, c = (np.random.default_rng(0).random(1000, dtype=np.float32) for _ in range(3))
-o = np.zeros(1000, np.float32)
-"""
-_OURS = """
-import picokernel as pk
-@pk.kernel
-def f(a, b, c): return a * b + c
-"""
-_NUMBA = """
-import numba as nb
-@nb.njit(fastmath={"reassoc", "nsz", "arcp", "contract", "afn"})
-def f(a, b, c, o):
-    for i in range(a.size): o[i] = a[i] * b[i] + c[i]
-"""
-_CHECK = "assert np.allclose(o, a * b + c, rtol=1e-6)"
 
 # Twenty kernels of different structure; prints the milliseconds of each first call.
 _FIRST_CALLS = """
@@ -82,21 +62,6 @@ def _python(code):
     return [float(word) for word in done.stdout.split()]
 
 
-def _call(rounds, peers):
-    contenders = [Contender("picokernel", _ARRAYS + _OURS, "f(a, b, c, out=o)", _CHECK)]
-    if peers:
-        contenders.append(Contender("numba serial", _ARRAYS + _NUMBA, "f(a, b, c, o)", _CHECK))
-    contenders.append(Contender("np.add, one operation", _ARRAYS, "np.add(a, b, out=o)"))
-    times = duel(contenders, rounds)
-    print("\nPython call, three float32 arrays of 1000 and out=: microseconds")
-    for name, value in medians(times).items():
-        print(f"  {name:<24}{value * 1e6:.3f}")
-    against = ratio(times, "picokernel", ["numba serial"])
-    if against is not None:
-        print(f"  picokernel takes {1 / against:.2f} of numba's time", flush=True)
-    return times
-
-
 def _first_calls(peers):
     setups = {"picokernel": "import picokernel as pk\nwrap = pk.kernel"}
     if peers:
@@ -148,10 +113,9 @@ def _profiler():
     return figures
 
 
-def costs(rounds=9, peers=False):
+def costs(rounds=7, peers=False):
     """Prints each table. Gives the figures."""
     return {
-        "call": _call(rounds, peers),
         "first call": _first_calls(peers),
         "import": _imports(rounds),
         "profiler": _profiler(),

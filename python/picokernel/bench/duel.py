@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 _CLEARED = ("OPENBLAS_", "OMP_", "MKL_", "NUMBA_", "GOTO_")
@@ -24,38 +25,52 @@ call = eval("lambda: " + spec["call"], names)
 call(); call()
 exec(spec["check"], names)
 print("ready", flush=True)
+def back_to_back(inner):
+    begin = time.perf_counter()
+    for _ in range(inner): call()
+    return time.perf_counter() - begin
+def after_idling(inner):
+    times = []
+    for _ in range(inner):
+        time.sleep(spec["idle_s"])
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return sorted(times)[inner // 2] * inner
+block = after_idling if spec["idle_s"] else back_to_back
 for line in sys.stdin:
     inner = int(line)
     call(); call()
-    begin = time.perf_counter()
-    for _ in range(inner): call()
-    print((time.perf_counter() - begin) / inner, flush=True)
+    print(block(inner) / inner, flush=True)
 """
 
 
 @dataclass
 class Contender:
-    """Three pieces of Python: what to do before, the expression to time, what must hold after it."""
+    """Three pieces of Python: what to do before, the expression to time, what must hold after it.
+
+    `idle_s` seconds pass before each timed call; they are no part of its time.
+    """
 
     name: str
     setup: str
     call: str
     check: str = ""
     environment: dict | None = None
+    idle_s: float = 0.0
 
 
-def duel(contenders, rounds=9, block_s=0.05, pause_s=0.15):
+def duel(contenders, rounds=7, block_s=0.05, pause_s=0.15):
     """Seconds per call, name -> all rounds, of those contenders that could start.
 
     A round gives each contender two untimed calls and then a block of about `block_s` seconds;
     `pause_s` lets the one before park its workers.
     """
-    processes = {}
-    for contender in contenders:
-        process = _start(contender)
-        if process is not None:
-            processes[contender.name] = process
-    inner = {name: _calibrate(p, block_s) for name, p in processes.items()}
+    with ThreadPoolExecutor(2) as starters:  # most of a start is one thread's work, and of memory
+        started = zip(contenders, starters.map(_start, contenders), strict=True)
+        processes = {c.name: process for c, process in started if process is not None}
+    idle = {contender.name: contender.idle_s for contender in contenders}
+    inner = {name: _calibrate(p, block_s, idle[name]) for name, p in processes.items()}
     times = {name: [] for name in processes}
     for _ in range(rounds):
         for name, process in processes.items():
@@ -73,13 +88,13 @@ def medians(times):
 
 
 def ratio(times, ours, peers):
-    """How much faster `ours` was than the best of `peers`: the median over rounds, or None."""
-    rounds = [
-        min(others) / mine
-        for mine, *others in zip(times[ours], *(times[p] for p in peers if p in times), strict=True)
-        if others
-    ]
-    return statistics.median(rounds) if rounds else None
+    """How much faster `ours` was than the peer of the best median: the median over rounds, or None."""
+    middle = medians(times)
+    there = [p for p in peers if p in times]
+    if not there:
+        return None
+    best = min(there, key=middle.get)
+    return statistics.median(his / mine for his, mine in zip(times[best], times[ours], strict=True))
 
 
 def _start(contender):
@@ -93,7 +108,7 @@ def _start(contender):
         text=True,
         env=environment,
     )
-    spec = {"setup": contender.setup, "call": contender.call, "check": contender.check}
+    spec = {name: getattr(contender, name) for name in ("setup", "call", "check", "idle_s")}
     process.stdin.write(json.dumps(spec) + "\n")
     process.stdin.flush()
     for line in process.stdout:
@@ -111,6 +126,8 @@ def _ask(process, inner):
     return float(process.stdout.readline())
 
 
-def _calibrate(process, block_s):
-    inner = max(1, int(block_s / max(_ask(process, 1), 1e-7)))
-    return max(1, int(block_s / max(_ask(process, inner), 1e-7)))
+def _calibrate(process, block_s, idle_s):
+    inner = 1
+    for _ in range(2):
+        inner = max(1, int(block_s / max(_ask(process, inner) + idle_s, 1e-7)))
+    return inner

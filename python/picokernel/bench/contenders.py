@@ -1,0 +1,110 @@
+"""The contenders of a row of `works.WORKS`, each a piece of Python for a process of its own."""
+
+import os
+
+from .ceiling import CALL, build_ceiling
+from .duel import Contender
+
+_SETUP = "import numpy as np\nrng = np.random.default_rng(0)\nn = {n}\n{data}\n"
+_OURS = "import picokernel as pk\n@pk.kernel(backend={backend!r})\ndef f({args}): {body}\n"
+# Without fastmath, as ours: the arithmetic is NumPy's.
+_NUMBA = """
+import numba as nb
+from numba import prange
+@nb.njit(parallel={parallel})
+def f({args}, o):
+{loops}
+"""
+# Some contenders fuse operations, which rounds once less.
+_CHECK = """
+def want({args}, o): {writes}
+w = np.zeros_like(o)
+want({args}, w)
+assert w.any(), "nothing to check"
+assert np.abs(np.subtract(w, o, out=w), out=w).max() <= 1e-5 * np.abs(o).max(), "wrong results"
+"""
+_MOST_BESIDE = 10**5  # elements: far slower contenders are not worth the wait beyond
+_MOST_REF = 10**5
+
+
+class Contenders:
+    """All that measure `work` at size n. `folder` is for libraries to build."""
+
+    def __init__(self, work, n, folder):
+        self._work, self._n, self._folder = work, n, folder
+        self._setup = _SETUP.format(n=n, data=work.data)
+        self._stores = work.body.startswith("o[")
+        writes = work.body if self._stores else f"o[...] = {work.body}"
+        self._check = _CHECK.format(args=work.args, writes=writes)
+
+    def all(self, backends, peers):
+        """Ours on these backends and, if `peers`, the others that can run here."""
+        work, n = self._work, self._n
+        ours = [
+            b
+            for b in backends
+            if not (b == "ref" and n > _MOST_REF) and not (b == "mlx" and n > _MOST_BESIDE)
+        ]
+        names = work.peers_at(n) + [p for p in work.beside if n <= _MOST_BESIDE]
+        made = [self._ours(b, b) for b in ours]
+        made += [self._peer(p) for p in names if peers or p in OTHER_THREADS]
+        return [c for c in made if c is not None]
+
+    def _contender(self, name, code, call, environment=None):
+        return Contender(
+            name, self._setup + code, call, self._check, environment, self._work.idle_s
+        )
+
+    def _ours(self, name, backend, environment=None):
+        args = self._work.args
+        kernel_args = f"{args}, o" if self._stores else args
+        body = self._work.body if self._stores else f"return {self._work.body}"
+        code = _OURS.format(backend=backend, args=kernel_args, body=body)
+        call = f"f({args}, o)" if self._stores else f"f({args}, out=o)"
+        return self._contender(name, code, call, environment)
+
+    def _peer(self, name):
+        if name in OTHER_THREADS:
+            environment = {"PICOKERNEL_NUM_THREADS": str(OTHER_THREADS[name])}
+            return self._ours(name, "cpu", environment)
+        return _PEERS[name](self, name)
+
+    def _numba(self, name):
+        args = self._work.args
+        loops = "".join(f"    {line}\n" for line in self._work.loops.strip().splitlines())
+        code = _NUMBA.format(parallel=name == "numba parallel", args=args, loops=loops)
+        return self._contender(name, code, f"f({args}, o)")
+
+    def _ceiling(self, name):
+        library = build_ceiling(self._folder, self._work.point)
+        if library is None:
+            return None
+        code = CALL.format(library=library, border=self._work.border, threads=os.cpu_count())
+        return self._contender(name, code, "f()")
+
+    def _two_ufuncs(self, name):
+        return self._contender(name, "", "np.add(np.multiply(a, b), c, out=o)")
+
+    def _one_ufunc(self, name):
+        return Contender(name, self._setup, "np.add(a, b, out=o)")
+
+    def _numexpr(self, name):
+        code = "import numexpr as ne\n"
+        return self._contender(name, code, f"ne.evaluate({self._work.body!r}, out=o)")
+
+    def _jax(self, name):
+        args = self._work.args
+        code = f"import jax\nf = jax.jit(lambda {args}: {self._work.body})\n"
+        return self._contender(name, code, f"np.copyto(o, np.asarray(f({args})))")
+
+
+OTHER_THREADS = {"1 thread": 1, "all threads": os.cpu_count()}
+_PEERS = {
+    "numba serial": Contenders._numba,
+    "numba parallel": Contenders._numba,
+    "C, streaming": Contenders._ceiling,
+    "two ufuncs": Contenders._two_ufuncs,
+    "np.add": Contenders._one_ufunc,
+    "numexpr": Contenders._numexpr,
+    "jax": Contenders._jax,
+}

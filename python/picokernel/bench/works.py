@@ -1,0 +1,181 @@
+"""What `bench elementwise` measures: a row per kind of work. To measure something new, add a row.
+
+Pieces of Python in a row see `np`, `n` (the size measured), `rng` and what its `data` defines; `o` is
+the output.
+"""
+
+from dataclasses import dataclass
+
+ANY_NUMBA = ("numba serial", "numba parallel")
+PARALLEL, CEILING, UFUNCS = ("numba parallel",), ("C, streaming",), ("two ufuncs",)
+ONE_OR_ALL = ("1 thread", "all threads")
+
+
+@dataclass(frozen=True)
+class Bar:
+    """`ours` must be `must` times as fast as the fastest of `peers`, and aims at `aim`."""
+
+    peers: tuple
+    must: float
+    aim: float
+    sizes: tuple = ()  # where it holds; none: at all sizes
+    ours: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Work:
+    title: str
+    sizes: tuple
+    data: str
+    args: str
+    body: str  # an expression that becomes o, or statements that write o[...]
+    bars: tuple
+    loops: str = ""  # numba's: statements with prange
+    point: str = ""  # C's: o at a point, L(x) being x there and w the row's length
+    border: int = 0  # points at the rim of a plane that C leaves alone
+    ours: tuple = ("cpu",)
+    beside: tuple = ()  # measured too up to 1e5, without a bar
+    idle_s: float = 0.0  # before each call; no part of its time
+
+    def bars_at(self, n):
+        return [b for b in self.bars if not b.sizes or n in b.sizes]
+
+    def peers_at(self, n):
+        """Of the bars, each once; at a size that is none of the row's, those of all bars."""
+        bars = self.bars_at(n) if n in self.sizes else self.bars
+        return list(dict.fromkeys(p for bar in bars for p in bar.peers))
+
+
+def _arrays(names, shape):
+    made = "".join(
+        f"{name} = rng.random({shape}, dtype=np.float32)\n" for name in names.split(", ")
+    )
+    return f"{made}o = np.zeros({shape}, np.float32)\n"
+
+
+def _stencil(centre=False):
+    """The fields of a row: a quarter of the four neighbours, less the point itself if `centre`."""
+    body = "o[1:-1, 1:-1] = 0.25 * (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])"
+    loops = """
+for y in prange(1, a.shape[0] - 1):
+    for x in range(1, a.shape[1] - 1):
+        o[y, x] = np.float32(0.25) * (a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1])"""
+    point = "0.25f * (L(a - w) + L(a + w) + L(a - 1) + L(a + 1))"
+    if centre:
+        body, loops, point = body + " - a[1:-1, 1:-1]", loops + " - a[y, x]", point + " - L(a)"
+    return {
+        "sizes": (4096,),
+        "data": _arrays("a", "(n, n)"),
+        "args": "a",
+        "body": body,
+        "loops": loops,
+        "point": point,
+        "border": 1,
+        "bars": (Bar(PARALLEL, 1.0, 1.3), Bar(CEILING, 0.95, 1.0)),
+    }
+
+
+_THREE = _arrays("a, b, c", "n")
+_FMA = {
+    "args": "a, b, c",
+    "body": "a * b + c",
+    "loops": "for i in prange(o.size): o[i] = a[i] * b[i] + c[i]",
+}
+_CHAIN, _LOOP_CHAIN, _C_CHAIN = "a", "a[i]", "L(a)"
+for _ in range(16):
+    _CHAIN = f"({_CHAIN} * b + c)"
+    _LOOP_CHAIN = f"({_LOOP_CHAIN} * b[i] + c[i])"
+    _C_CHAIN = f"({_C_CHAIN} * L(b) + L(c))"
+_SUM = {"args": "x, y", "body": "x + y", "loops": "for i in prange(o.size): o[i] = x[i] + y[i]"}
+_STREAMS = (10**7, 10**8)
+_THREADS = {
+    "sizes": (10**4, 30_000, 10**5, 300_000, 10**6, 3 * 10**6, 10**7),
+    "data": _THREE,
+    "bars": (Bar(ONE_OR_ALL, 0.91, 0.97),),
+    **_FMA,
+}
+
+# The bars that the measurements of peers set, and for what reads or writes memory only: as fast as
+# numba, aiming at the third that streaming stores can save.
+WORKS = {
+    "call": Work(
+        "Python call, a*b+c and out=",
+        (1000,),
+        _THREE,
+        **_FMA,
+        bars=(Bar(("numba serial",), 1.25, 2.2),),
+        beside=("np.add",),
+    ),
+    "fma": Work(
+        "a*b+c",
+        (10**4, 10**5, 10**6, *_STREAMS),
+        _THREE,
+        **_FMA,
+        bars=(
+            Bar(ANY_NUMBA, 1.1, 1.6, (10**4,)),
+            Bar(ANY_NUMBA, 1.1, 1.4, (10**5,)),
+            Bar(ANY_NUMBA, 0.95, 1.03, (10**6,)),
+            Bar(ANY_NUMBA, 1.0, 1.3, _STREAMS),
+            Bar(CEILING, 0.95, 1.0, _STREAMS),
+            Bar(UFUNCS, 1.0, 1.2, (10**6, *_STREAMS), ours="numpy"),
+        ),
+        point="L(a) * L(b) + L(c)",
+        ours=("numpy", "cpu", "mlx"),
+        beside=("numexpr", "jax"),
+    ),
+    "chain": Work(
+        "16 times x = x*b + c, one pass",
+        (10**7,),
+        _THREE,
+        "a, b, c",
+        _CHAIN,
+        loops=f"for i in prange(o.size): o[i] = {_LOOP_CHAIN}",
+        point=_C_CHAIN,
+        bars=(Bar(PARALLEL, 1.0, 1.3), Bar(CEILING, 0.95, 1.0)),
+    ),
+    "stencil": Work("5-point stencil, n x n", **_stencil()),
+    "stencil-centre": Work("5-point stencil less its centre, n x n", **_stencil(centre=True)),
+    "rows": Work(
+        "a*b+c, (n,3) with c of (3,)",
+        (10**6,),
+        """
+a, b = (rng.random((n, 3), dtype=np.float32) for _ in range(2))
+c, o = rng.random(3, dtype=np.float32), np.zeros((n, 3), np.float32)
+""",
+        "a, b, c",
+        "a * b + c",
+        loops="""
+for i in prange(a.shape[0]):
+    for j in range(3): o[i, j] = a[i, j] * b[i, j] + c[j]
+""",
+        bars=(Bar(PARALLEL, 1.0, 1.3),),
+    ),
+    "strided": Work(
+        "x + y, x = u[::2]",
+        (10**6, 10**7),
+        _arrays("x, y", "n") + "x = rng.random(2 * n, dtype=np.float32)[::2]\n",
+        **_SUM,
+        bars=(Bar(PARALLEL, 1.0, 1.3),),
+    ),
+    "reversed": Work(
+        "x + y, x = u[::-1]",
+        (10**6, 10**7),
+        _arrays("x, y", "n") + "x = x[::-1]\n",
+        **_SUM,
+        bars=(Bar(PARALLEL, 1.0, 1.3),),
+    ),
+    "transposed": Work(
+        "x.T + y, n x n",
+        (2048, 4096),
+        _arrays("x, y", "(n, n)") + "x = x.T\n",
+        "x, y",
+        "x + y",
+        loops="""
+for i in prange(o.shape[0]):
+    for j in range(o.shape[1]): o[i, j] = x[i, j] + y[i, j]
+""",
+        bars=(Bar(PARALLEL, 1.0, 1.3),),
+    ),
+    "threads": Work("a*b+c, automatic threads, back to back", **_THREADS),
+    "threads-idle": Work("a*b+c, automatic threads, after 3 ms idle", **_THREADS, idle_s=0.003),
+}
