@@ -7,6 +7,7 @@
 
 #include "dlpack.h"
 #include "own_arrays.h"
+#include "support/check.h"
 
 namespace picokernel::python {
 
@@ -181,23 +182,16 @@ std::string copy_to_cpu(const std::string& package) {
 
 struct ElementType {
   uint8_t code, bits;
-  int number;  // NumPy's; kBfloat16: registered by ml_dtypes
+  DType dtype;
 };
-constexpr int kBfloat16 = -1;
 constexpr ElementType kElementTypes[] = {
-    {kDLBool, 8, NPY_BOOL},          {kDLInt, 8, NPY_INT8},
-    {kDLInt, 16, NPY_INT16},         {kDLInt, 32, NPY_INT32},
-    {kDLInt, 64, NPY_INT64},         {kDLUInt, 8, NPY_UINT8},
-    {kDLUInt, 16, NPY_UINT16},       {kDLUInt, 32, NPY_UINT32},
-    {kDLUInt, 64, NPY_UINT64},       {kDLFloat, 16, NPY_FLOAT16},
-    {kDLFloat, 32, NPY_FLOAT32},     {kDLFloat, 64, NPY_FLOAT64},
-    {kDLComplex, 64, NPY_COMPLEX64}, {kDLComplex, 128, NPY_COMPLEX128},
-    {kDLBfloat, 16, kBfloat16},
+    {kDLBool, 8, DType::b1},      {kDLInt, 8, DType::i8},       {kDLInt, 16, DType::i16},
+    {kDLInt, 32, DType::i32},     {kDLInt, 64, DType::i64},     {kDLUInt, 8, DType::u8},
+    {kDLUInt, 16, DType::u16},    {kDLUInt, 32, DType::u32},    {kDLUInt, 64, DType::u64},
+    {kDLBfloat, 16, DType::bf16}, {kDLFloat, 16, DType::f16},   {kDLFloat, 32, DType::f32},
+    {kDLFloat, 64, DType::f64},   {kDLComplex, 64, DType::c64}, {kDLComplex, 128, DType::c128},
 };
-
-int number_of(const ElementType& type) {
-  return type.number == kBfloat16 ? number_of_dtype(DType::bf16) : type.number;
-}
+static_assert(std::size(kElementTypes) == kDTypeCount);
 
 // ---- Reading -----------------------------------------------------------------------------------
 
@@ -234,7 +228,11 @@ nb::object array_of(const DLTensor& t, bool writeable, nb::object owner, PyObjec
       std::find_if(std::begin(kElementTypes), std::end(kElementTypes), [&](const ElementType& e) {
         return e.code == t.dtype.code && e.bits == t.dtype.bits && t.dtype.lanes == 1;
       });
-  if (type == std::end(kElementTypes) || number_of(*type) == NPY_NOTYPE) {
+  PyArray_Descr* const descr = type == std::end(kElementTypes)
+                                   ? nullptr
+                                   : PyArray_DescrFromType(number_of_dtype(type->dtype));
+  if (descr == nullptr) {  // bfloat16 needs ml_dtypes
+    PyErr_Clear();
     nb::object dtype = nb::steal(PyObject_GetAttrString(object, "dtype"));
     nb::object text = nb::steal(dtype.is_valid() ? PyObject_Str(dtype.ptr()) : nullptr);
     PyErr_Clear();
@@ -244,6 +242,7 @@ nb::object array_of(const DLTensor& t, bool writeable, nb::object owner, PyObjec
                                  std::to_string(t.dtype.bits) + " bits",
            {"NumPy has no such element type", "hint: convert it to float32 first"});
   }
+  nb::object kept_descr = nb::steal(reinterpret_cast<PyObject*>(descr));
   if (t.ndim < 0 || t.ndim > NPY_MAXDIMS)
     refuse(object, what, " of " + std::to_string(t.ndim) + " dimensions",
            {"at most " + std::to_string(NPY_MAXDIMS) + " can be read"});
@@ -258,8 +257,8 @@ nb::object array_of(const DLTensor& t, bool writeable, nb::object owner, PyObjec
   static char nothing[16];
   char* const data = t.data == nullptr ? nothing : static_cast<char*>(t.data) + t.byte_offset;
   PyObject* array = PyArray_NewFromDescr(
-      &PyArray_Type, PyArray_DescrFromType(number_of(*type)), t.ndim, shape, strides, data,
-      NPY_ARRAY_ALIGNED | (writeable ? NPY_ARRAY_WRITEABLE : 0), nullptr);
+      &PyArray_Type, reinterpret_cast<PyArray_Descr*>(kept_descr.release().ptr()), t.ndim, shape,
+      strides, data, NPY_ARRAY_ALIGNED | (writeable ? NPY_ARRAY_WRITEABLE : 0), nullptr);
   if (array == nullptr) throw ErrorSet{};
   nb::object owned = nb::steal(array);
   auto* const a = reinterpret_cast<PyArrayObject*>(array);
@@ -397,14 +396,10 @@ Managed* exported(PyArrayObject* array) {
     PyObject* array = nullptr;
     std::vector<int64_t> dims;
   };
-  const auto type =
-      std::find_if(std::begin(kElementTypes), std::end(kElementTypes), [&](const ElementType& e) {
-        return PyArray_EquivTypenums(number_of(e), PyArray_TYPE(array));
-      });
-  if (type == std::end(kElementTypes)) {
-    PyErr_SetString(PyExc_BufferError, "DLPack has no such element type");
-    throw ErrorSet{};
-  }
+  const auto type = std::find_if(
+      std::begin(kElementTypes), std::end(kElementTypes),
+      [&](const ElementType& e) { return dtype_of_number(PyArray_TYPE(array)) == e.dtype; });
+  PK_CHECK(type != std::end(kElementTypes), "a result of an unknown type");
   auto made = std::make_unique<Export>();
   const int rank = PyArray_NDIM(array);
   made->dims.assign(PyArray_DIMS(array), PyArray_DIMS(array) + rank);

@@ -43,10 +43,10 @@ std::string describe(const passes::LaunchClass& launch) {
   std::string text = launch.nontemporal ? "nontemporal" : "";
   for (const passes::NestClass& nest : launch.nests) {
     text += " (" + std::to_string(nest.rank);
+    if (nest.period != 0) text += " period " + std::to_string(nest.period);
     for (const auto& strides : nest.strides) {
       text += " ";
-      for (const passes::Stride s : strides)
-        text += s == passes::Stride::zero ? '0' : s == passes::Stride::unit ? '1' : 's';
+      for (const passes::Stride s : strides) text += "01sp"[static_cast<size_t>(s)];
     }
     text += ")";
   }

@@ -60,6 +60,30 @@ void coalesce(std::vector<Loop>& loops) {
   }
 }
 
+// Rows of a few elements, such as those of (n, 3) with (3,), are no work for vectors: where all
+// other accesses run on from row to row, the two loops become one in which the access that starts
+// anew in each row is periodic. Gives the period, or 0.
+int64_t fold_short_rows(std::vector<Loop>& loops, std::vector<AccessLayout>& accesses,
+                        const passes::Nest& nest) {
+  constexpr int64_t kLongestRow = 8, kFewestRows = 64;
+  if (loops.size() < 2) return 0;
+  const Loop &outer = loops[loops.size() - 2], &inner = loops.back();
+  if (inner.extent > kLongestRow || outer.extent < kFewestRows) return 0;
+  std::vector<bool> periodic;
+  for (size_t a = 0; a < accesses.size(); ++a) {
+    const bool joins = outer.strides[a] == inner.strides[a] * inner.extent;
+    periodic.push_back(!joins);
+    const bool starts_anew =
+        outer.strides[a] == 0 && inner.strides[a] == 1 && !nest.accesses[a].written;
+    if (!joins && !starts_anew) return 0;
+  }
+  const int64_t period = inner.extent;
+  loops.back().extent *= outer.extent;
+  loops.erase(loops.end() - 2);
+  for (size_t a = 0; a < accesses.size(); ++a) accesses[a].periodic = periodic[a];
+  return period;
+}
+
 }  // namespace
 
 ArrayLayout layout_of(const Arg& a) {
@@ -110,6 +134,7 @@ NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
   flip(loops, out.accesses);
   sort(loops, order);
   coalesce(loops);
+  out.period = fold_short_rows(loops, out.accesses, nest);
   // One point: a loop of one, unit strides, so that it shares the code of contiguous arrays.
   if (loops.empty())
     loops.push_back({.extent = 1, .strides = std::vector<int64_t>(nest.accesses.size(), 1)});
@@ -120,15 +145,13 @@ NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
 }
 
 passes::NestClass classify(const NestLayout& layout) {
-  passes::NestClass c{.rank = layout.extents.size(), .strides = {}};
+  using passes::Stride;
+  passes::NestClass c{.rank = layout.extents.size(), .strides = {}, .period = layout.period};
   for (const AccessLayout& a : layout.accesses) {
-    std::vector<passes::Stride> strides;
-    for (size_t d = 0; d < a.strides.size(); ++d) {
-      const bool unit = a.strides[d] == 1 && d + 1 == a.strides.size();
-      strides.push_back(a.strides[d] == 0 ? passes::Stride::zero
-                        : unit            ? passes::Stride::unit
-                                          : passes::Stride::any);
-    }
+    std::vector<Stride> strides;
+    for (const int64_t s : a.strides)
+      strides.push_back(s == 0 ? Stride::zero : s == 1 ? Stride::unit : Stride::any);
+    if (a.periodic) strides.back() = Stride::periodic;
     c.strides.push_back(std::move(strides));
   }
   return c;

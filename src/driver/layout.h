@@ -22,11 +22,13 @@ struct AccessLayout {
   ir::ValueId root = {};
   int64_t offset = 0;            // of the first point, in elements
   std::vector<int64_t> strides;  // per loop
+  bool periodic = false;         // in the innermost one
 };
 struct NestLayout {
   std::vector<int64_t> extents;  // outermost first; at least one loop
   std::vector<AccessLayout> accesses;
   bool empty = false;  // some extent is 0
+  int64_t period = 0;  // 0: no access is periodic
 };
 
 /// `symbols`: the values of the size symbols; `arrays`: the layout of each storage, by its value in

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "driver/integer_checks.h"
 #include "driver/signature.h"
@@ -31,6 +32,26 @@ void copy_strided(std::byte* to, const std::byte* from, std::span<const int64_t>
   for (size_t d = 1; d < shape.size(); ++d) inner *= shape[d];
   for (int64_t i = 0; i < shape[0]; ++i)
     copy_strided(to + i * inner, from + i * strides[0], shape.subspan(1), strides + 1, size);
+}
+
+// Of memory, however often it is read.
+int64_t touched_bytes(const ir::Module& graph, std::span<const NestLayout> layouts,
+                      std::span<const ArrayLayout> arrays) {
+  std::map<ir::ValueId, int64_t> elements;  // by root
+  for (const NestLayout& nest : layouts)
+    for (const AccessLayout& a : nest.accesses) {
+      int64_t points = 1;
+      for (size_t d = 0; d < nest.extents.size(); ++d)
+        if (a.strides[d] != 0) points *= nest.extents[d];
+      elements[a.root] += points;
+    }
+  int64_t bytes = 0;
+  for (const auto& [root, touched] : elements) {
+    int64_t all = 1;
+    for (const int64_t n : arrays[root.value].shape) all *= n;
+    bytes += std::min(touched, all) * static_cast<int64_t>(size_of(graph.type(root).dtype));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -149,8 +170,8 @@ void CallPlan::lay_out_nests(std::span<const Arg> args, std::span<const Arg> out
   }
   empty_ = std::ranges::all_of(layouts, &NestLayout::empty);
   // Stores past the caches pay when the arrays cannot stay in them.
-  launch.nontemporal =
-      bytes_ > last_level_cache_bytes() && !reads_what_it_writes && scratch.empty();
+  launch.nontemporal = !reads_what_it_writes && scratch.empty() &&
+                       touched_bytes(graph, layouts, arrays) > last_level_cache_bytes();
   compiled_ = compile(backend_, *prepared_, launch);
 
   const passes::KernelParams params = passes::kernel_params(graph, nests.nests, launch);

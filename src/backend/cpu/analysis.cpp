@@ -2,6 +2,7 @@
 #include "backend/cpu/analysis.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "support/check.h"
@@ -13,6 +14,7 @@ using ir::Opcode;
 using ir::ValueId;
 
 constexpr unsigned kMaxUnits = 4;
+constexpr int64_t kStreamLanes = 2;  // the fewest lanes of any group with more than one
 
 class Analyser {
  public:
@@ -26,6 +28,7 @@ class Analyser {
     if (!body_.params.empty()) set(body_.params.back(), {Variation::affine, 1});
     for (const ir::OpId id : body_.ops) classify(m_.ops[id]);
     choose_shape();
+    find_tiles();
     price();
     return std::move(result_);
   }
@@ -50,7 +53,7 @@ class Analyser {
     if (!any([&](ValueId v) { return varies(v); })) return {};
     const Variance varying{Variation::varying, {}};
     if (dtype(op.results[0]) != DType::i64 ||
-        any([&](ValueId v) { return of(v).kind == Variation::varying; }))
+        any([&](ValueId v) { return of(v).kind >= Variation::periodic; }))
       return varying;
     const ValueId x = op.operands[0], y = op.operands.size() > 1 ? op.operands[1] : x;
     const auto step = [&](ValueId v) { return varies(v) ? of(v).step : std::optional<int64_t>(0); };
@@ -67,6 +70,8 @@ class Analyser {
       if (a && b) r.step = wrap(uint64_t(*a) * uint64_t(*b));
       return r;
     }
+    if (op.opcode == Opcode::mod && of(x).unit() && constant(y).value_or(0) > 0)
+      return {Variation::periodic, constant(y)};
     return varying;
   }
 
@@ -91,6 +96,7 @@ class Analyser {
     unsigned widest = 0, narrowest_access = 64;
     bool calls = false, any_access = false;
     size_t weight = 0, other_strides = 0;
+    int64_t period = 1;  // one nest has one
     std::set<ValueId> broadcast;
     std::vector<std::pair<size_t, int>> events;  // (op number, +1 or -1) of live vectors
     std::vector<size_t> last(m_.values.size(), 0);
@@ -111,6 +117,8 @@ class Analyser {
           narrowest_access = std::min(narrowest_access, bits);
           any_access = true;
           result_.nontemporal |= store && op.flag();
+        } else if (of(offset).kind == Variation::periodic) {
+          period = std::max(period, *of(offset).step);
         } else if (varies(offset)) {
           ++other_strides;
         }
@@ -144,12 +152,40 @@ class Analyser {
     if (other_strides > weight) {
       // Gathering lanes would cost more than vectors save.
       result_.lanes = 1;
-      result_.units = kMaxUnits;
+      result_.units = period > 1 ? static_cast<unsigned>(period) : kMaxUnits;
       return;
     }
     if (calls || other_strides > 0) units = 1;
     result_.units = units >= 4 ? 4 : units >= 2 ? 2 : 1;
+    // The main loop takes whole periods, so that each unit always meets the same part of one.
+    if (period > 1)
+      result_.units = static_cast<unsigned>(period / std::gcd(period, int64_t{kStreamLanes}));
     result_.masked_tail = other_strides == 0 && any_access && target_.has_masks(narrowest_access);
+  }
+
+  // The terms of a sum.
+  bool has_term(ValueId sum, ValueId term) const {
+    if (sum == term) return true;
+    const ir::Op* op = m_.def(sum);
+    return op != nullptr && op->opcode == Opcode::add &&
+           (has_term(op->operands[0], term) || has_term(op->operands[1], term));
+  }
+
+  void find_tiles() {
+    if (!result_.straight_line || body_.params.size() < 2) return;
+    const ValueId outer = body_.params[body_.params.size() - 2];
+    bool along = false, across = false;
+    for (const ir::OpId id : body_.ops) {
+      const ir::Op& op = m_.ops[id];
+      const bool load = op.opcode == Opcode::load;
+      if (!load && op.opcode != Opcode::store) continue;
+      const ValueId offset = op.operands[load ? 1 : 2];
+      along |= of(offset).unit();
+      across |=
+          of(offset).kind == Variation::affine && !of(offset).unit() && has_term(offset, outer);
+    }
+    result_.tiled = along && across;
+    if (result_.tiled) result_.nontemporal = false;  // rows of tiles are short
   }
 
   // Goes through libm lane by lane, or through a helper with a loop of its own.

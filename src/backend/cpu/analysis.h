@@ -12,14 +12,15 @@ namespace picokernel::backend::cpu {
 
 // How a value depends on the innermost index.
 enum class Variation : uint8_t {
-  uniform,  // the same for all points of a row: computed once, before the loop
-  affine,   // i64: a uniform start plus index times a uniform step
-  varying,  // a vector
+  uniform,   // the same for all points of a row: computed once, before the loop
+  affine,    // i64: a uniform start plus index times a uniform step
+  periodic,  // i64: the index modulo a constant
+  varying,   // a vector
 };
 
 struct Variance {
   Variation kind = Variation::uniform;
-  std::optional<int64_t> step;  // affine only: where it is a known constant
+  std::optional<int64_t> step;  // affine: where it is a known constant; periodic: the period
   bool unit() const { return kind == Variation::affine && step == 1; }
 };
 
@@ -35,6 +36,8 @@ struct BodyAnalysis {
   unsigned lanes = 1, units = 1;   // elements of a vector, vectors side by side; 1, 1: scalar code
   bool masked_tail = false;        // else the last elements run as scalar code
   bool nontemporal = false;        // has unit-stride stores past the caches
+  // Some access is of unit stride in the next outer dimension: the two are walked in tiles.
+  bool tiled = false;
   PointCost cost;
 
   const Variance& of(ir::ValueId v) const { return variance[v.value]; }

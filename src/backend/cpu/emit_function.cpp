@@ -11,6 +11,10 @@ namespace picokernel::backend::cpu {
 using ir::Opcode;
 using ir::ValueId;
 
+namespace {
+constexpr uint64_t kTile = 64;  // points a side
+}
+
 llvm::Type* memory_type(llvm::IRBuilder<>& b, const OpEmitter& ops, DType t, unsigned lanes) {
   llvm::Type* element = is_bool(t) ? b.getInt8Ty() : ops.type(t);
   return lanes == 1 ? element : llvm::FixedVectorType::get(element, lanes);
@@ -283,6 +287,27 @@ void FunctionEmitter::counted_loop(Value* from, Value* to, Value* step, const ch
   b_.SetInsertPoint(exit);
 }
 
+// An access that runs across the rows meets each of its cache lines in as many rows as the line has
+// elements: within a tile, lines stay in the nearest cache until then.
+void FunctionEmitter::tiles(ir::ParallelView loop, const BodyAnalysis& analysis,
+                            std::span<Value* const> lo, std::span<Value* const> hi) {
+  Value* const side = b_.getInt64(kTile);
+  const ValueId outer = *(m_.blocks[loop.body()].params.end() - 2);
+  const auto end = [&](Value* start, Value* limit) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(start, side), limit);
+  };
+  counted_loop(lo[0], hi[0], side, "tiles", [&](Value* row) {
+    Value* last_row = end(row, hi[0]);
+    counted_loop(lo[1], hi[1], side, "tile", [&](Value* column) {
+      Value* last_column = end(column, hi[1]);
+      counted_loop(row, last_row, b_.getInt64(1), "outer", [&](Value* index) {
+        set(outer, index);
+        RowEmitter(*this, loop, analysis).emit(column, last_column);
+      });
+    });
+  });
+}
+
 BodyAnalysis FunctionEmitter::run_parallel(const ir::Op& op) {
   std::vector<Value*> lo, hi;
   for (size_t d = 0; d < op.operands.size(); ++d) {
@@ -297,7 +322,9 @@ BodyAnalysis FunctionEmitter::parallel(ir::ParallelView loop, std::span<Value* c
   BodyAnalysis analysis = analyse(m_, loop.op, target_);
   const auto& params = m_.blocks[loop.body()].params;
   const std::function<void(size_t)> dimension = [&](size_t d) {
-    if (d + 1 == params.size() && analysis.straight_line) {
+    if (analysis.tiled && d + 2 == params.size()) {
+      tiles(loop, analysis, lo.last(2), hi.last(2));
+    } else if (d + 1 == params.size() && analysis.straight_line) {
       RowEmitter(*this, loop, analysis).emit(lo[d], hi[d]);
     } else if (d == params.size()) {
       block(loop.body());

@@ -49,6 +49,8 @@ class FunctionEmitter {
   void run_while(ir::WhileView loop);
   void run_if(ir::IfView branch);
   void return_values(const ir::Op& op);
+  void tiles(ir::ParallelView loop, const BodyAnalysis& analysis, std::span<Value* const> lo,
+             std::span<Value* const> hi);
   BodyAnalysis parallel(ir::ParallelView loop, std::span<Value* const> lo,
                         std::span<Value* const> hi);
 

@@ -78,6 +78,7 @@ void RowEmitter::prologue() {
       case Variation::affine:
         affine(op);
         break;
+      case Variation::periodic:
       case Variation::varying:
         break;
     }
@@ -114,7 +115,8 @@ unsigned RowEmitter::stream_lanes() const {
 }
 
 bool RowEmitter::is_nontemporal(const ir::Op& op) const {
-  return op.opcode == Opcode::store && op.flag() && analysis_.of(op.operands[2]).unit() &&
+  return analysis_.nontemporal && op.opcode == Opcode::store && op.flag() &&
+         analysis_.of(op.operands[2]).unit() &&
          stream_lanes() * size_of(pointee(op.operands[1])) >= kLeastStreamBytes;
 }
 
@@ -142,8 +144,9 @@ std::pair<llvm::Value*, llvm::Value*> RowEmitter::alignment(Value* lo, Value* hi
 llvm::Value* RowEmitter::main_loop(Value* lo, Value* hi, bool nontemporal) {
   const unsigned lanes = nontemporal ? stream_lanes() : analysis_.lanes;
   const uint64_t step = uint64_t{lanes} * analysis_.units;
-  Value* whole = b_.CreateAnd(b_.CreateSub(hi, lo), b_.getInt64(~(step - 1)));
-  Value* end = b_.CreateAdd(lo, whole);
+  Value* count = b_.CreateSub(hi, lo);
+  Value* end = b_.CreateSub(hi, b_.CreateURem(count, b_.getInt64(step)));
+  const Patterns repeated = patterns(lo, lanes);
   // Streams like to move on together: where memory is the limit, one vector after the other (each
   // load, then its store) is some 8 % faster than all loads of a stream, then the next stream's.
   constexpr size_t kFewOps = 16;
@@ -152,7 +155,12 @@ llvm::Value* RowEmitter::main_loop(Value* lo, Value* hi, bool nontemporal) {
   f_.counted_loop(lo, end, b_.getInt64(step), "main", [&](Value* index) {
     for (unsigned u = 0; u < analysis_.units; u += units) {
       Value* at = u == 0 ? index : b_.CreateAdd(index, b_.getInt64(uint64_t{u} * lanes));
-      group({.index = at, .lanes = lanes, .units = units, .nontemporal = nontemporal});
+      group({.index = at,
+             .lanes = lanes,
+             .units = units,
+             .nontemporal = nontemporal,
+             .patterns = &repeated,
+             .first_unit = u});
     }
   });
   return end;
@@ -236,9 +244,11 @@ RowEmitter::Units RowEmitter::operand(const Group& g, ValueId v) {
     case Variation::varying:
       return values_[v.value];
     case Variation::affine:
+    case Variation::periodic:
       break;
   }
-  const Affine& a = affine_[v.value];
+  const bool periodic = analysis_.of(v).kind == Variation::periodic;
+  const Affine a = periodic ? Affine{b_.getInt64(0), b_.getInt64(1)} : affine_[v.value];
   Units units;
   for (unsigned u = 0; u < g.units; ++u) {
     Value* index = b_.CreateAdd(g.index, b_.getInt64(uint64_t{u} * g.lanes));
@@ -249,6 +259,10 @@ RowEmitter::Units RowEmitter::operand(const Group& g, ValueId v) {
       Value* steps = before_.CreateMul(llvm::ConstantVector::get(numbers), splat(a.step, g.lanes));
       first = b_.CreateAdd(b_.CreateVectorSplat(g.lanes, first), steps);
     }
+    if (periodic)
+      first = b_.CreateURem(
+          first,
+          llvm::ConstantInt::get(first->getType(), static_cast<uint64_t>(*analysis_.of(v).step)));
     units.push_back(first);
   }
   return units;
@@ -293,6 +307,36 @@ std::vector<llvm::Value*> RowEmitter::addresses(const Group& g, ValueId pointer,
   return list;
 }
 
+// Never outside of the array, whatever lanes a mask switches off.
+llvm::Value* RowEmitter::periodic_load(ValueId pointer, ValueId offset, Value* index,
+                                       unsigned lanes) {
+  const DType t = pointee(pointer);
+  Value* const period = b_.getInt64(static_cast<uint64_t>(*analysis_.of(offset).step));
+  llvm::Type* element = memory_type(b_, f_.ops_, t);
+  Value* v = llvm::PoisonValue::get(memory_type(b_, f_.ops_, t, lanes));
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    Value* at = b_.CreateURem(b_.CreateAdd(index, b_.getInt64(lane)), period);
+    Value* one = b_.CreateAlignedLoad(element, b_.CreateGEP(element, f_.scalar(pointer), at),
+                                      llvm::Align(1));
+    v = lanes == 1 ? one : b_.CreateInsertElement(v, one, uint64_t{lane});
+  }
+  return is_bool(t) ? b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType())) : v;
+}
+
+RowEmitter::Patterns RowEmitter::patterns(Value* lo, unsigned lanes) {
+  Patterns list;
+  for (const ir::OpId id : body().ops) {
+    const ir::Op& op = f_.m_.ops[id];
+    if (op.opcode != Opcode::load || analysis_.of(op.operands[1]).kind != Variation::periodic)
+      continue;
+    for (unsigned u = 0; u < analysis_.units; ++u)
+      list[op.results[0]].push_back(
+          periodic_load(op.operands[0], op.operands[1],
+                        b_.CreateAdd(lo, b_.getInt64(uint64_t{u} * lanes)), lanes));
+  }
+  return list;
+}
+
 RowEmitter::Units RowEmitter::load(const Group& g, const ir::Op& op) {
   const ValueId pointer = op.operands[0], offset = op.operands[1];
   const DType t = pointee(pointer);
@@ -303,6 +347,15 @@ RowEmitter::Units RowEmitter::load(const Group& g, const ir::Op& op) {
   if (variance.kind == Variation::uniform) {
     Value* v = f_.load(b_, t, f_.address(b_, pointer, f_.scalar(offset)));
     return Units(g.units, g.lanes == 1 ? v : b_.CreateVectorSplat(g.lanes, v));
+  }
+  if (variance.kind == Variation::periodic) {
+    for (unsigned u = 0; u < g.units; ++u)
+      units.push_back(g.patterns != nullptr
+                          ? g.patterns->at(op.results[0])[g.first_unit + u]
+                          : periodic_load(pointer, offset,
+                                          b_.CreateAdd(g.index, b_.getInt64(uint64_t{u} * g.lanes)),
+                                          g.lanes));
+    return units;
   }
   const std::vector<Value*> lanes =
       variance.unit() ? std::vector<Value*>{} : addresses(g, pointer, offset);

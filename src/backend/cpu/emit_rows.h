@@ -37,12 +37,16 @@ class RowEmitter {
   struct Affine {
     Value *start = nullptr, *step = nullptr;  // value at index 0; change per index
   };
+  // What periodic loads give in each unit of a turn of the main loop: by value.
+  using Patterns = std::map<ir::ValueId, Units>;
   // The points of one turn of a loop.
   struct Group {
     Value* index;  // of the first point
     unsigned lanes, units;
     Value* mask = nullptr;  // of the active lanes; null: all
     bool nontemporal = false;
+    const Patterns* patterns = nullptr;  // of the loop that the group belongs to; null: none
+    unsigned first_unit = 0;             // of those in a pattern
   };
 
   void prologue();
@@ -58,6 +62,8 @@ class RowEmitter {
   void group(const Group& g);
   Units operand(const Group& g, ir::ValueId v);
   Units load(const Group& g, const ir::Op& op);
+  Value* periodic_load(ir::ValueId pointer, ir::ValueId offset, Value* index, unsigned lanes);
+  Patterns patterns(Value* lo, unsigned lanes);
   void store(const Group& g, const ir::Op& op);
   Value* unit_address(const Group& g, ir::ValueId pointer, ir::ValueId offset, unsigned unit);
   /// Where each point of the group accesses memory, units outermost.

@@ -151,6 +151,10 @@ class Lowering {
         case Stride::any:
           term = b_.value(Opcode::mul, {indices[d], nest_values_[n].strides[a][d]});
           break;
+        case Stride::periodic:
+          term =
+              b_.value(Opcode::mod, {indices[d], b_.constant(Scalar::of(launch_.nests[n].period))});
+          break;
       }
       sum = sum.valid() ? b_.value(Opcode::add, {sum, term}) : term;
     }

@@ -50,12 +50,14 @@ struct Nests {
 /// a write whose value reads its own storage through another map.
 Nests find_nests(const ir::Module& graph);
 
-// How an access walks one loop dimension.
-enum class Stride : uint8_t { zero, unit, any };
+// How an access walks one loop dimension. Periodic: index modulo the nest's period, from there on
+// as unit; only in the innermost.
+enum class Stride : uint8_t { zero, unit, any, periodic };
 // Loops of one nest after coalescing: outermost first, the innermost is the one to vectorise.
 struct NestClass {
   size_t rank = 0;
-  std::vector<std::vector<Stride>> strides;  // [access][loop dimension]; unit only in the innermost
+  std::vector<std::vector<Stride>> strides;  // [access][loop dimension]
+  int64_t period = 0;                        // 0: no access is periodic
   friend auto operator<=>(const NestClass&, const NestClass&) = default;
 };
 struct LaunchClass {
