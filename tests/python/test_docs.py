@@ -1,6 +1,7 @@
 """What the documents say is what happens."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import picokernel as pk
+import pytest
+from oracle import assert_same
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,3 +64,39 @@ def test_doctor_and_trace_check(tmp_path):
     broken = [e | {"dur": -1} if e["ph"] == "X" else e for e in events]
     path.write_text(json.dumps({"traceEvents": broken}))
     assert run(sys.executable, "-m", "picokernel.cli", "trace", "check", str(path)).returncode == 1
+
+
+def code_blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
+
+
+def printed(text, names):
+    """Runs a block; each `print(...)  # what it prints` has to."""
+    lines = []
+    names["print"] = lambda *words: lines.append(" ".join(map(str, words)))
+    exec(compile(text, "array-kernels.md", "exec"), names)
+    return lines
+
+
+def test_array_kernels_blocks_run():
+    names = {}
+    for text in code_blocks("array-kernels.md", "python"):
+        lines = printed(text, names)
+        wanted = re.findall(r"^ *print\(.*\) +# (.*)$", text, re.M)
+        assert len(wanted) == text.count("print(")
+        assert [line.strip() for line in lines] == [line.strip() for line in wanted]
+
+
+def test_array_kernels_refusals():
+    text = (ROOT / "docs/array-kernels.md").read_text()
+    table = text[text.index("| refused |") :].split("\n\n")[0].splitlines()[2:]
+    x, y = np.arange(3, dtype=np.int64), np.ones(3, np.int64)
+    for row in table:
+        refused, _, instead = (cell.strip() for cell in row.strip("|").split("|", 2))
+        code = refused.strip("`")
+        kernel = pk.kernel(eval(f"lambda x, y: {code}", {"np": np, "pk": pk, "math": math}))
+        with pytest.raises(pk.CompileError):
+            kernel(x, y)
+        for code in re.findall(r"^`((?:pk|np|\(|x).*)`$", instead):
+            good = pk.kernel(eval(f"lambda x, y: {code}", {"np": np, "pk": pk}))
+            assert_same(good(x, y), good.__wrapped__(x, y))
