@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -100,3 +101,19 @@ def test_array_kernels_refusals():
         for code in re.findall(r"^`((?:pk|np|\(|x).*)`$", instead):
             good = pk.kernel(eval(f"lambda x, y: {code}", {"np": np, "pk": pk}))
             assert_same(good(x, y), good.__wrapped__(x, y))
+
+
+def test_cpp_blocks_are_a_program(tmp_path):
+    cache = (ROOT / "build/CMakeCache.txt").read_text()
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", cache, re.M)[1]
+    includes, *blocks = code_blocks("cpp.md", "cpp")
+    source = tmp_path / "page.cpp"
+    source.write_text(includes + "int main() {\n" + "\n".join(blocks) + "}\n")
+    library = ROOT / "build"
+    command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-UNDEBUG", source]
+    command += ["-I", ROOT / "include", "-L", library, "-lpicokernel", f"-Wl,-rpath,{library}"]
+    built = run(*map(str, command), "-o", str(tmp_path / "page"))
+    assert built.returncode == 0, built.stderr
+    done = run(str(tmp_path / "page"), env={**os.environ, "PICOKERNEL_BACKEND": ""})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "def fma(a, b, c, out)" in done.stdout and "my step" in done.stdout
