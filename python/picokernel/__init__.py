@@ -66,15 +66,16 @@ class use:
 
 
 def profile(path=None):
-    """`with profile("trace.json") as p: ...` records all calls in the block; the file opens at
-    ui.perfetto.dev. See `picokernel.profiler.Profiler`."""
+    """`with profile("trace.json") as p: ...` records all calls of all threads in the block, as a
+    `picokernel.profiler.Profiler`; the file opens at ui.perfetto.dev. Without a path nothing is
+    written: `print(p.table())`."""
     from .profiler import Profiler
 
     return Profiler(path)
 
 
 def functions():
-    """Names of NumPy's functions that kernels can use, sorted."""
+    """Names of NumPy's functions that kernels can use, sorted: `np.hypot` is "hypot"."""
     from .numpy_functions import functions
 
     return functions()

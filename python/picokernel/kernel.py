@@ -199,7 +199,15 @@ class Kernel(_core.KernelBase):
 
 
 def kernel(function=None, /, *, backend=None):
-    """Makes a kernel of a function of arrays: `@kernel`, or `@kernel(backend="numpy")`."""
+    """Makes a Kernel of a function of arrays: `@kernel`, or `@kernel(backend="numpy")`.
+
+    The function's parameters are named one by one; defaults and keyword-only ones are fine. It
+    computes with NumPy's elementwise functions, stores into arguments (`o[...] = x`, `x += y`), and
+    returns arrays, numbers, a tuple or list of them, or nothing. Arrays are of any rank; floats and
+    ints passed to it are values of the call, bool, str, None, dtypes, functions and tuples are
+    constants. Raises CompileError if it takes `*args` or `**kwargs`, LaunchError if there is no such
+    backend or it cannot run here.
+    """
     if function is None:
         return functools.partial(kernel, backend=backend)
     return Kernel(function, backend)

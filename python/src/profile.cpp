@@ -44,18 +44,23 @@ class UserSpan {
 void bind_profile(nb::module_& m) {
   nb::class_<TraceEvent>(m, "TraceEvent",
                          "One event of a profile; times are nanoseconds since it began.")
-      .def_prop_ro("phase",
-                   [](const TraceEvent& e) { return std::string(1, static_cast<char>(e.phase)); })
-      .def_ro("name", &TraceEvent::name)
-      .def_ro("category", &TraceEvent::category)
-      .def_ro("backend", &TraceEvent::backend)
-      .def_ro("process", &TraceEvent::process)
-      .def_ro("thread", &TraceEvent::thread)
-      .def_ro("pid", &TraceEvent::pid)
-      .def_ro("tid", &TraceEvent::tid)
-      .def_ro("begin_ns", &TraceEvent::begin_ns)
-      .def_ro("duration_ns", &TraceEvent::duration_ns)
-      .def_prop_ro("args", &arguments_of)
+      .def_prop_ro(
+          "phase", [](const TraceEvent& e) { return std::string(1, static_cast<char>(e.phase)); },
+          "'X': a span, 'i': an instant, 'C': a counter.")
+      .def_ro("name", &TraceEvent::name,
+              "What ran: a kernel, a pass, a line of printed source, a span of your own.")
+      .def_ro(
+          "category", &TraceEvent::category,
+          "One of h2d, op_lazy, op, sync, d2h, alloc, call, compile, cache, launch, device, user.")
+      .def_ro("backend", &TraceEvent::backend,
+              "Of the event or of the call that it belongs to; '' if none.")
+      .def_ro("process", &TraceEvent::process, "The heading of its rows in a viewer.")
+      .def_ro("thread", &TraceEvent::thread, "The name of its row.")
+      .def_ro("pid", &TraceEvent::pid, "One for each backend.")
+      .def_ro("tid", &TraceEvent::tid, "One for each thread or stream.")
+      .def_ro("begin_ns", &TraceEvent::begin_ns, "Nanoseconds since the profile began.")
+      .def_ro("duration_ns", &TraceEvent::duration_ns, "Nanoseconds; 0 if it is no span.")
+      .def_prop_ro("args", &arguments_of, "More about it: elements, bytes, GB/s, the user's line.")
       .def("__repr__", [](const TraceEvent& e) {
         return "<" + e.category + " '" + e.name + "' " + std::to_string(e.duration_ns) + " ns>";
       });
@@ -65,8 +70,13 @@ void bind_profile(nb::module_& m) {
                       "path, `stop` writes a "
                       "Chrome trace there, for ui.perfetto.dev.")
       .def(nb::init<std::string>(), nb::arg("path") = "")
-      .def("stop", &Profile::stop)
-      .def("events", [](const Profile& p) { return p.events(); })
+      .def("stop", &Profile::stop,
+           "Ends the recording and writes the file, if a path was given. Raises Error if it cannot "
+           "be written. Once stopped, nothing more happens.")
+      .def(
+          "events", [](const Profile& p) { return p.events(); },
+          "All that was recorded up to now, ordered by process, thread and time; spans of a "
+          "thread nest or are disjoint.")
       .def_prop_ro("dropped", &Profile::dropped, "Events that found their ring full.")
       .def("table", &Profile::table,
            "A summary as text: count, total, mean and share of each name.")
@@ -81,7 +91,9 @@ void bind_profile(nb::module_& m) {
           "on one backend.");
 
   nb::class_<UserSpan>(m, "span",
-                       "A named step of your own program in profiles: with pk.span('load'): ...")
+                       "`with pk.span(\"load\"): ...` is a named step of your own program in "
+                       "profiles. Costs next to "
+                       "nothing while none records.")
       .def(nb::init<std::string>(), nb::arg("name"))
       .def("__enter__", &UserSpan::enter)
       .def("__exit__", [](UserSpan& s, nb::args) { s.exit(); });
@@ -90,8 +102,13 @@ void bind_profile(nb::module_& m) {
       "check_trace", [](std::string_view text) { return trace::check_chrome_json(text); },
       "What is wrong with the text of a Chrome trace file, a sentence each.");
   m.def("set_num_threads", &runtime::set_num_threads, nb::arg("count"),
-        "Threads of one call, the caller included. Raises LaunchError unless 1 <= count <= 1024.");
-  m.def("num_threads", &runtime::num_threads, "Threads of one call, the caller included.");
+        "Sets how many threads a large call of the cpu backend runs on, the caller included. No "
+        "result "
+        "depends on it. Raises LaunchError unless 1 <= count <= 1024.");
+  m.def("num_threads", &runtime::num_threads,
+        "How many threads a large call runs on, the caller included: those of set_num_threads, "
+        "else of "
+        "PICOKERNEL_NUM_THREADS, else what the process may use.");
 }
 
 }  // namespace picokernel::python

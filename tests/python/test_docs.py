@@ -20,8 +20,9 @@ def run(*words, **options):
     return subprocess.run(words, capture_output=True, text=True, timeout=300, **options)
 
 
-def test_tour_is_what_the_tools_print():
-    done = run(sys.executable, str(ROOT / "scripts/make_tour.py"), "--check")
+@pytest.mark.parametrize("script", ["make_tour", "make_reference", "make_notebook"])
+def test_generated_pages_are_what_the_tools_print(script):
+    done = run(sys.executable, str(ROOT / f"scripts/{script}.py"), "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,6 +1,8 @@
 """Cells of notebooks, as IPython runs them: exec, with the text in linecache only."""
 
+import json
 import linecache
+import pathlib
 import traceback
 from html.parser import HTMLParser
 
@@ -133,3 +135,28 @@ def test_html():
     assert text.index("numpyfloat32 (4,)'plain'") < text.index("float64 (4,)")
     assert kernel.ir() in text
     assert "<b>" not in kernel._repr_html_()
+
+
+def test_the_example_runs(notebook, capsys):
+    path = pathlib.Path(__file__).resolve().parents[2] / "examples/notebook.ipynb"
+    content = json.loads(path.read_text())
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
+    code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert len({cell["id"] for cell in content["cells"]}) == len(content["cells"])
+    for cell in code:
+        notebook.run("".join(cell["source"]))
+    signal, smoothed = notebook.space["signal"], notebook.space["smoothed"]
+    assert_same(smoothed[1:-1], signal[1:-1] + ((signal[:-2] + signal[2:]) / 2 - signal[1:-1]))
+    html_of(notebook.space["smooth"])
+    shown = capsys.readouterr().out
+    for text in (
+        "parallel",
+        "np.add(",
+        "category",
+        "█",
+        "True\n",
+        "truth of a traced",
+        "if x > 0:",
+    ):
+        assert text in shown
