@@ -91,6 +91,8 @@ void bind_profile(nb::module_& m) {
       "What is wrong with the text of a Chrome trace file, a sentence each.");
   m.def("set_num_threads", &runtime::set_num_threads, nb::arg("count"),
         "Threads of one call, the caller included. Raises LaunchError unless 1 <= count <= 1024.");
+  m.def("share_always", &runtime::share_always, nb::arg("always"),
+        "For measurements: every launch is shared by all threads, however small.");
   m.def("num_threads", &runtime::num_threads, "Threads of one call, the caller included.");
 }
 
