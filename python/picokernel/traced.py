@@ -98,7 +98,7 @@ class Trace:
         if name == "power" and isinstance(operands[1], TracedArray) and operands[1]._value.weak:
             # NumPy has rules of its own for some numbers.
             self.fix_numbers(operands[1]._sources)
-            if operands[1].dtype.kind != "f":
+            if operands[1].dtype.kind not in "fc":
                 raise _at(
                     where,
                     "a size as exponent is known at run time only",
@@ -114,6 +114,8 @@ class Trace:
         value = self.value(x, where)
         if target._owner is not None and target._owner >= self.first_captured:
             raise _at(where, "an array from outside is written here", _PASS)
+        if target._whole is not None or target._halves:
+            target._into_memory(where)
         if target._value.kind == "ref":
             store = self.tracer.store_out if same_kind else self.tracer.store
             store(target._value, value, where)
@@ -228,7 +230,16 @@ def _refused(name, message, hint):
 class TracedArray:
     """An array or number whose value is known when the kernel runs."""
 
-    __slots__ = ("_argument", "_owner", "_part", "_sources", "_trace", "_value")
+    __slots__ = (
+        "_argument",
+        "_halves",
+        "_owner",
+        "_part",
+        "_sources",
+        "_trace",
+        "_value",
+        "_whole",
+    )
     __hash__ = None
 
     def __init__(self, trace, value, argument=None, sources=frozenset(), owner=None, part=None):
@@ -238,6 +249,8 @@ class TracedArray:
         self._owner = argument if owner is None else owner  # the argument whose memory it shows
         self._part = part  # (array, key) that it was taken from
         self._sources = sources  # parameters whose Python numbers it was made from
+        self._whole = None  # a computed complex array whose .real or .imag it is
+        self._halves = None  # those taken from it, by name, while it has no memory
 
     def _describe(self):
         if self._value.weak:
@@ -287,15 +300,36 @@ class TracedArray:
             raise _at(where, f"axes {axes} do not name each dimension of a {self._describe()} once")
         if order == list(range(ndim)):
             return self
-        if self._value.kind != "ref":
-            self._value = self._trace.tracer.storage(self._value, where)
+        self._into_memory(where)
         value = self._trace.tracer.transpose(self._value, order, where)
         return TracedArray(self._trace, value, owner=self._owner)
 
+    def _into_memory(self, where):
+        """From here on, views share memory with what they are taken from."""
+        if self._value.kind == "ref":
+            return
+        if self._whole is not None:
+            self._whole._into_memory(where)
+            return
+        tracer = self._trace.tracer
+        self._value = tracer.storage(self._value, where)
+        for name, half in (self._halves or {}).items():
+            half._value = getattr(tracer, name)(self._value, where)
+
+    def _half(self, name):
+        trace = self._trace
+        if self._halves and name in self._halves:
+            return self._halves[name]
+        value = getattr(trace.tracer, name)(self._value, trace.here())
+        half = TracedArray(trace, value, owner=self._owner)
+        if self.dtype.kind == "c" and value.kind != "ref" and not self._is_number():
+            half._whole = self
+            self._halves = {**(self._halves or {}), name: half}
+        return half
+
     @property
     def real(self):
-        value = self._trace.tracer.real(self._value, self._trace.here())
-        return TracedArray(self._trace, value, owner=self._owner)
+        return self if self.dtype.kind != "c" else self._half("real")
 
     @real.setter
     def real(self, value):
@@ -303,8 +337,7 @@ class TracedArray:
 
     @property
     def imag(self):
-        value = self._trace.tracer.imag(self._value, self._trace.here())
-        return TracedArray(self._trace, value, owner=self._owner)
+        return self._half("imag")
 
     @imag.setter
     def imag(self, value):
@@ -315,8 +348,7 @@ class TracedArray:
     def _parts(self):
         if self._is_number():
             raise _at(self._trace.here(), "the parts of a number cannot be written")
-        if self._value.kind != "ref":
-            self._value = self._trace.tracer.storage(self._value, self._trace.here())
+        self._into_memory(self._trace.here())
         return self
 
     def conj(self):
@@ -373,8 +405,7 @@ class TracedArray:
         self._trace.store(target, value, where, same_kind=False)
 
     def _view(self, indices, where):
-        if self._value.kind != "ref":  # from here on, parts of it and the whole share memory
-            self._value = self._trace.tracer.storage(self._value, where)
+        self._into_memory(where)
         return self._trace.tracer.index(self._value, indices, where)
 
     def _indices(self, key):

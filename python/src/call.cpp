@@ -204,14 +204,16 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
         span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(copy))));
     }
     std::vector<PyObject*> results(out_objects, out_objects + outs.size());
-    std::vector<std::pair<PyObject*, PyObject*>> reversed_outs;  // and what stands for them
+    std::vector<std::pair<PyObject*, PyObject*>> reversed;  // what is written, and its copy
+    for (const size_t i : entry.reversed)
+      if (entry.plan->written()[i]) reversed.emplace_back(objects[i], given[i]);
     for (size_t i = 0; i < outs.size(); ++i) {
       if (entry.backend->name != "mlx" || !has_negative_stride(outs[i])) continue;
       PyObject* copy = PyArray_NewLikeArray(reinterpret_cast<PyArrayObject*>(results[i]),
                                             NPY_CORDER, nullptr, 0);
       if (copy == nullptr) return nullptr;
       kept.push_back(nb::steal(copy));
-      reversed_outs.emplace_back(results[i], copy);
+      reversed.emplace_back(results[i], copy);
       results[i] = copy;
     }
     const auto take_apart = [&](std::vector<PyObject*>& list, std::span<const driver::Arg> seen) {
@@ -227,12 +229,7 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
     const nb::object nothing =
         nb::steal(run_source(entry, args, given.data(), results.data(), outs.size()));
     if (!nothing.is_valid()) return nullptr;
-    for (const size_t i : entry.reversed)
-      if (entry.plan->written()[i] &&
-          PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(objects[i]),
-                           reinterpret_cast<PyArrayObject*>(given[i])) < 0)
-        return nullptr;
-    for (const auto& [out, copy] : reversed_outs)
+    for (const auto& [out, copy] : reversed)
       if (PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(out),
                            reinterpret_cast<PyArrayObject*>(copy)) < 0)
         return nullptr;

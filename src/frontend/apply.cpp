@@ -195,9 +195,10 @@ Value Tracer::State::scale(const Ufunc& u, std::span<const Value> x) {
                   {loop.allowed, "hint: " + loop.hint});
   const bool wide =
       !exponent.weak && (exponent.dtype == DType::i64 || exponent.dtype == DType::u32);
-  const ValueId value = convert(x[0], *loop.dtype);
+  const DType type = is_half(*loop.dtype) ? DType::f32 : *loop.dtype;
+  const ValueId value = b.cast(convert(x[0], *loop.dtype), type);
   const ValueId by = convert(x[1], wide ? DType::i64 : DType::i32);
-  return value_of(u.composite(b, std::vector{value, by}, *loop.dtype));
+  return value_of(b.cast(u.composite(b, std::vector{value, by}, type), *loop.dtype));
 }
 
 Value Tracer::State::where(std::span<const Value> x) {

@@ -90,6 +90,7 @@ Value Tracer::State::apply_complex(const Ufunc& u, std::span<const Value> x) {
   Complex result;
   if (u.opcode == Opcode::pow && x[1].kind == Value::Kind::literal && !is_complex(type(x[1]).dtype))
     result = complex_power(b, operands[0], as_double(x[1].literal));
+  if (result.real.valid()) result.real = broadcast_like(result.real, operands[0].real);  // z ** 0
   if (!result.real.valid()) result = function(b, operands);
   const bool weak = common.weak && u.python_operator;
   Value value = {.kind = Value::Kind::value, .id = result.real};
