@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -54,6 +55,23 @@ template <class>
 inline constexpr bool kNever = false;
 }  // namespace detail
 
+/// NumPy's start:stop:step; negative bounds count from the end, absent ones are the ends.
+struct Slice {
+  std::optional<int64_t> start = {}, stop = {};
+  int64_t step = 1;
+};
+inline Slice slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
+                   int64_t step = 1) {
+  return {start, stop, step};
+}
+struct NewAxis {};
+struct Ellipsis {};
+inline constexpr Slice all{};
+inline constexpr NewAxis newaxis{};
+inline constexpr Ellipsis ellipsis{};
+/// One entry of an index: pk::all, pk::slice(1, -1), a number, pk::newaxis or pk::ellipsis.
+using IndexEntry = std::variant<Slice, int64_t, NewAxis, Ellipsis>;
+
 /// A value of the kernel being traced, or a C++ number in its code. Cheap to copy; of use only
 /// inside the function given to pk::kernel, while that runs.
 class PK_API Expr {
@@ -83,6 +101,13 @@ class PK_API Expr {
     return astype(dtype_of<T>, where);
   }
 
+  /// NumPy's basic indexing: a.at({pk::slice(1, -1), 0}) is a[1:-1, 0], a view of the same memory.
+  /// Throws CompileError for too many indices and a step of 0, LaunchError for a number out of
+  /// bounds.
+  Expr at(std::initializer_list<IndexEntry> indices,
+          SourceLocation where = SourceLocation::current()) const;
+  /// The array with its dimensions in the other order.
+  Expr transpose(SourceLocation where = SourceLocation::current()) const;
   /// Parts of complex values; of real ones: themselves, and zeros.
   Expr real(SourceLocation where = SourceLocation::current()) const;
   Expr imag(SourceLocation where = SourceLocation::current()) const;
@@ -139,6 +164,11 @@ class PK_API Out {
     return *this;
   }
   Out(const Out&) = default;
+  /// The part of the array that an index shows: o.at({pk::slice(1, -1)}) = value stores there.
+  Out at(std::initializer_list<IndexEntry> indices,
+         SourceLocation where = SourceLocation::current()) const {
+    return Out(array_.at(indices, where));
+  }
   /// What the array holds at this point of the kernel.
   operator const Expr&() const { return array_; }
   const Expr& value() const { return array_; }

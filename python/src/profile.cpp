@@ -103,12 +103,12 @@ void bind_profile(nb::module_& m) {
       "What is wrong with the text of a Chrome trace file, a sentence each.");
   m.def("set_num_threads", &runtime::set_num_threads, nb::arg("count"),
         "Sets how many threads a large call of the cpu backend runs on, the caller included. No "
-        "result "
-        "depends on it. Raises LaunchError unless 1 <= count <= 1024.");
+        "result depends on it. Raises LaunchError unless 1 <= count <= 1024.");
+  m.def("share_always", &runtime::share_always, nb::arg("always"),
+        "For measurements: every launch is shared by all threads, however small.");
   m.def("num_threads", &runtime::num_threads,
         "How many threads a large call runs on, the caller included: those of set_num_threads, "
-        "else of "
-        "PICOKERNEL_NUM_THREADS, else what the process may use.");
+        "else of PICOKERNEL_NUM_THREADS, else what the process may use.");
 }
 
 }  // namespace picokernel::python

@@ -100,6 +100,36 @@ Expr Expr::astype(DType dtype, SourceLocation where) const {
   return ExprAccess::make(tracer(at).cast(ExprAccess::value(*this, at), dtype, at));
 }
 
+Expr Expr::at(std::initializer_list<IndexEntry> indices, SourceLocation where) const {
+  const Location at = detail::to_location(where);
+  using frontend::Index;
+  const auto number = [](int64_t v) {
+    return frontend::Value{.kind = frontend::Value::Kind::literal, .weak = true, .literal = v};
+  };
+  std::vector<Index> list;
+  for (const IndexEntry& index : indices) {
+    if (const Slice* s = std::get_if<Slice>(&index)) {
+      list.push_back({.step = s->step});
+      if (s->start) list.back().start = number(*s->start);
+      if (s->stop) list.back().stop = number(*s->stop);
+    } else if (const int64_t* i = std::get_if<int64_t>(&index)) {
+      list.push_back({.kind = Index::Kind::integer, .integer = number(*i)});
+    } else {
+      const bool axis = std::holds_alternative<NewAxis>(index);
+      list.push_back({.kind = axis ? Index::Kind::newaxis : Index::Kind::ellipsis});
+    }
+  }
+  return ExprAccess::make(tracer(at).index(ExprAccess::value(*this, at), list, at));
+}
+
+Expr Expr::transpose(SourceLocation where) const {
+  const Location at = detail::to_location(where);
+  const frontend::Value value = ExprAccess::value(*this, at);
+  std::vector<size_t> axes;
+  for (size_t d = tracer(at).shape(value).size(); d-- > 0;) axes.push_back(d);
+  return ExprAccess::make(tracer(at).transpose(value, axes, at));
+}
+
 Expr Expr::real(SourceLocation where) const {
   const Location at = detail::to_location(where);
   return ExprAccess::make(tracer(at).real(ExprAccess::value(*this, at), at));

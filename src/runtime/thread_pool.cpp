@@ -271,6 +271,12 @@ void set_num_threads(int count) {
   pool.set_threads(count);
 }
 
+namespace {
+std::atomic<bool> always_shared{false};
+}
+void share_always(bool always) { always_shared.store(always, std::memory_order_relaxed); }
+bool shares_always() { return always_shared.load(std::memory_order_relaxed); }
+
 ThreadPoolState thread_pool_state() { return pool.state(); }
 
 }  // namespace picokernel::runtime

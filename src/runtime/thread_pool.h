@@ -33,6 +33,10 @@ PK_API int num_threads();
 /// <= count <= 1024.
 PK_API void set_num_threads(int count);
 
+/// Every launch is shared by all threads, however small: what measurements compare the choice with.
+PK_API void share_always(bool always);
+PK_API bool shares_always();
+
 struct ThreadPoolState {
   int workers = 0;  // that exist now
   int parked = 0;   // of them

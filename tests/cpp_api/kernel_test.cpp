@@ -1,5 +1,7 @@
 // The C++ API: kernels on spans, views, DLPack tensors and numbers, on every live backend.
+#include <algorithm>
 #include <cmath>
+#include <complex>
 #include <numeric>
 #include <thread>
 
@@ -49,6 +51,56 @@ TEST_P(CppApi, WritesIntoOutForResults) {
   const auto [s, d] = both(a, b);
   EXPECT_EQ(s.span<double>()[1], 9);
   EXPECT_EQ(d.span<double>()[0], 4);
+}
+
+TEST_P(CppApi, PartsOfArrays) {
+  const auto neighbours = pk::kernel(
+      [](pk::Expr a, pk::Out o) {
+        o = 0;
+        o.at({pk::slice(1, -1)}) = a.at({pk::slice({}, -2)}) + a.at({pk::slice(2)});
+        o.at({0}) = a.at({-1});
+      },
+      options());
+  const std::vector<float> a{1, 2, 3, 4, 5};
+  std::vector<float> o(5, -1);
+  neighbours(a, pk::out(o));
+  EXPECT_EQ(o, (std::vector<float>{5, 4, 6, 8, 0}));
+
+  const auto outer = pk::kernel(
+      [](pk::Expr a, pk::Expr m) {
+        return a.at({pk::ellipsis, pk::newaxis}) *
+               m.transpose().at({pk::slice({}, {}, -1), pk::all});
+      },
+      options());
+  const std::vector<float> m{1, 2, 3, 4, 5, 6};  // 2 x 3
+  const std::vector<float> x{1, 10, 100};
+  const pk::Array result = outer(x, pk::ArrayView(m.data(), {2, 3}));
+  const std::vector<float> want{3, 6, 20, 50, 100, 400};
+  ASSERT_TRUE(std::ranges::equal(result.shape(), std::vector<int64_t>{3, 2}));
+  EXPECT_TRUE(std::ranges::equal(result.span<float>(), want));
+}
+
+TEST_P(CppApi, ComplexNumbers) {
+  using C = std::complex<float>;
+  const auto turn = pk::kernel(
+      [](pk::Expr z, pk::Expr by) { return std::tuple(z * by + 1.0, z.imag()); }, options());
+  const std::vector<C> z{{1, 2}, {3, -1}};
+  const auto [turned, imag] = turn(z, std::complex<double>(0, 1));
+  ASSERT_EQ(turned.dtype(), pk::DType::c64);
+  EXPECT_EQ(turned.span<C>()[0], C(-1, 1));
+  EXPECT_EQ(turned.span<C>()[1], C(2, 3));
+  EXPECT_EQ(imag.span<float>()[1], -1);
+}
+
+TEST_P(CppApi, HalfTypes) {
+  const auto twice = pk::kernel([](pk::Expr x) { return x + x * 0.5; }, options());
+  const std::vector<pk::float16> x{pk::float16(1.0), pk::float16(65504.0)};
+  const pk::Array result = twice(x);
+  ASSERT_EQ(result.dtype(), pk::DType::f16);
+  EXPECT_EQ(static_cast<float>(result.span<pk::float16>()[0]), 1.5f);
+  EXPECT_TRUE(std::isinf(static_cast<float>(result.span<pk::float16>()[1])));
+  const std::vector<pk::bfloat16> y{pk::bfloat16(3.0f)};
+  EXPECT_EQ(static_cast<float>(twice(y).span<pk::bfloat16>()[0]), 4.5f);
 }
 
 TEST_P(CppApi, StoresIntoParameters) {

@@ -55,18 +55,17 @@ class Contenders:
             name, self._setup + code, call, self._check, environment, self._work.idle_s
         )
 
-    def _ours(self, name, backend, environment=None):
+    def _ours(self, name, backend, setting=""):
         args = self._work.args
         kernel_args = f"{args}, o" if self._stores else args
         body = self._work.body if self._stores else f"return {self._work.body}"
-        code = _OURS.format(backend=backend, args=kernel_args, body=body)
+        code = setting + _OURS.format(backend=backend, args=kernel_args, body=body)
         call = f"f({args}, o)" if self._stores else f"f({args}, out=o)"
-        return self._contender(name, code, call, environment)
+        return self._contender(name, code, call)
 
     def _peer(self, name):
         if name in OTHER_THREADS:
-            environment = {"PICOKERNEL_NUM_THREADS": str(OTHER_THREADS[name])}
-            return self._ours(name, "cpu", environment)
+            return self._ours(name, "cpu", OTHER_THREADS[name])
         return _PEERS[name](self, name)
 
     def _numba(self, name):
@@ -98,7 +97,11 @@ class Contenders:
         return self._contender(name, code, f"np.copyto(o, np.asarray(f({args})))")
 
 
-OTHER_THREADS = {"1 thread": 1, "all threads": os.cpu_count()}
+# Instead of our own choice.
+OTHER_THREADS = {
+    "1 thread": "import picokernel as pk; pk.set_num_threads(1)\n",
+    "all threads": "import picokernel as pk; pk._core.share_always(True)\n",
+}
 _PEERS = {
     "numba serial": Contenders._numba,
     "numba parallel": Contenders._numba,

@@ -71,7 +71,7 @@ for y in prange(1, a.shape[0] - 1):
         "loops": loops,
         "point": point,
         "border": 1,
-        "bars": (Bar(PARALLEL, 1.0, 1.3), Bar(CEILING, 0.95, 1.0)),
+        "bars": (Bar(PARALLEL, 1.1, 1.3), Bar(CEILING, 0.95, 1.0)),
     }
 
 
@@ -103,7 +103,7 @@ WORKS = {
         (1000,),
         _THREE,
         **_FMA,
-        bars=(Bar(("numba serial",), 1.25, 2.2),),
+        bars=(Bar(("numba serial",), 1.67, 2.22),),
         beside=("np.add",),
     ),
     "fma": Work(
@@ -112,12 +112,12 @@ WORKS = {
         _THREE,
         **_FMA,
         bars=(
-            Bar(ANY_NUMBA, 1.1, 1.6, (10**4,)),
-            Bar(ANY_NUMBA, 1.1, 1.4, (10**5,)),
+            Bar(ANY_NUMBA, 1.2, 1.6, (10**4,)),
+            Bar(ANY_NUMBA, 1.2, 1.4, (10**5,)),
             Bar(ANY_NUMBA, 0.95, 1.03, (10**6,)),
-            Bar(ANY_NUMBA, 1.0, 1.3, _STREAMS),
+            Bar(ANY_NUMBA, 1.1, 1.3, _STREAMS),
             Bar(CEILING, 0.95, 1.0, _STREAMS),
-            Bar(UFUNCS, 1.0, 1.2, (10**6, *_STREAMS), ours="numpy"),
+            Bar(UFUNCS, 1.3, 1.5, (10**6, *_STREAMS), ours="numpy"),
         ),
         point="L(a) * L(b) + L(c)",
         ours=("numpy", "cpu", "mlx"),
@@ -131,7 +131,7 @@ WORKS = {
         _CHAIN,
         loops=f"for i in prange(o.size): o[i] = {_LOOP_CHAIN}",
         point=_C_CHAIN,
-        bars=(Bar(PARALLEL, 1.0, 1.3), Bar(CEILING, 0.95, 1.0)),
+        bars=(Bar(PARALLEL, 1.1, 1.3), Bar(CEILING, 0.95, 1.0)),
     ),
     "stencil": Work("5-point stencil, n x n", **_stencil()),
     "stencil-centre": Work("5-point stencil less its centre, n x n", **_stencil(centre=True)),
@@ -148,21 +148,21 @@ c, o = rng.random(3, dtype=np.float32), np.zeros((n, 3), np.float32)
 for i in prange(a.shape[0]):
     for j in range(3): o[i, j] = a[i, j] * b[i, j] + c[j]
 """,
-        bars=(Bar(PARALLEL, 1.0, 1.3),),
+        bars=(Bar(PARALLEL, 1.0, 1.5),),
     ),
     "strided": Work(
         "x + y, x = u[::2]",
         (10**6, 10**7),
         _arrays("x, y", "n") + "x = rng.random(2 * n, dtype=np.float32)[::2]\n",
         **_SUM,
-        bars=(Bar(PARALLEL, 1.0, 1.3),),
+        bars=(Bar(PARALLEL, 1.0, 1.5),),
     ),
     "reversed": Work(
         "x + y, x = u[::-1]",
         (10**6, 10**7),
         _arrays("x, y", "n") + "x = x[::-1]\n",
         **_SUM,
-        bars=(Bar(PARALLEL, 1.0, 1.3),),
+        bars=(Bar(PARALLEL, 1.0, 1.5),),
     ),
     "transposed": Work(
         "x.T + y, n x n",
@@ -174,7 +174,7 @@ for i in prange(a.shape[0]):
 for i in prange(o.shape[0]):
     for j in range(o.shape[1]): o[i, j] = x[i, j] + y[i, j]
 """,
-        bars=(Bar(PARALLEL, 1.0, 1.3),),
+        bars=(Bar(PARALLEL, 1.0, 1.5),),
     ),
     "threads": Work("a*b+c, automatic threads, back to back", **_THREADS),
     "threads-idle": Work("a*b+c, automatic threads, after 3 ms idle", **_THREADS, idle_s=0.003),

@@ -97,7 +97,7 @@ class CpuExecutable : public runtime::Executable {
       points *= static_cast<double>(extents[d]);
     }
     double work = points * n.info.picoseconds;
-    if (work < kParallelPicoseconds || rank == 0) [[likely]] {
+    if ((work < kParallelPicoseconds && !runtime::shares_always()) || rank == 0) [[likely]] {
       n.function(params, zeros_.data(), extents);
       return;
     }

@@ -90,6 +90,8 @@ void choose_dimension(Split& split, int64_t chunks) {
 
 void run_on_threads(const NestLaunch& launch, double picoseconds) {
   const int threads = runtime::num_threads();
+  // As much work as it takes.
+  if (runtime::shares_always()) picoseconds = std::max(picoseconds, 2 * kWakePicoseconds);
   const runtime::ThreadPoolState pool = runtime::thread_pool_state();
   const bool hot = pool.workers > pool.parked;
   if (threads > 1 && launch.rank > 0 &&
