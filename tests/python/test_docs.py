@@ -118,3 +118,9 @@ def test_cpp_blocks_are_a_program(tmp_path):
     done = run(str(tmp_path / "page"), env={**os.environ, "PICOKERNEL_BACKEND": ""})
     assert done.returncode == 0, done.stdout + done.stderr
     assert "def fma(a, b, c, out)" in done.stdout and "my step" in done.stdout
+
+
+def test_semantics_states_every_function():
+    text = (ROOT / "docs/semantics.md").read_text()
+    missing = [name for name in pk.functions() if not re.search(rf"\b{name}\b", text)]
+    assert not missing
