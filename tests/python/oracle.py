@@ -77,7 +77,8 @@ def sample(dtype, shape=(37,), seed=0):
     else:
         info = np.iinfo(dtype)
         values = rng.integers(max(info.min, -1000), min(info.max, 1000), n, endpoint=True)
-        awkward = rng.permutation([info.min, info.max, *(i for i in _INTEGERS if i >= info.min)])
+        awkward = [info.min, info.max, *(i for i in _INTEGERS if i >= info.min)]
+        awkward = rng.permutation(np.array(awkward, dtype))
         values = values.astype(dtype)
         values[: n // 2] = (
             awkward.astype(dtype)[: n // 2]

@@ -334,7 +334,7 @@ def test_t03_halves_round_after_each_operation(backend, dtype):
         h = np.array([30000], dtype)
         with np.errstate(all="ignore"):
             assert np.isinf(kernel(h, number(200), backend=backend)[0])
-        assert kernel(np.array([2048], dtype), number(1), backend=backend)[1] == 2048
+            assert kernel(np.array([2048], dtype), number(1), backend=backend)[1] == 2048
     else:
         # ml_dtypes makes float32 of bfloat16 and a Python number: here numbers are weak.
         want = kernel.__wrapped__
