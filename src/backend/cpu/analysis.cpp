@@ -147,7 +147,7 @@ class Analyser {
     const size_t registers = target_.vector_registers;
     const size_t free = registers > broadcast.size() + 2 ? registers - broadcast.size() - 2 : 1;
     // Long bodies have parallelism enough of their own, and compile slowly.
-    const unsigned useful = weight > 24 ? 1 : weight > 12 ? 2 : kMaxUnits;
+    const unsigned useful = weight > 48 ? 1 : weight > 12 ? 2 : kMaxUnits;
     size_t units = std::min<size_t>(free / static_cast<size_t>(most), useful);
     if (other_strides > weight) {
       // Gathering lanes would cost more than vectors save.
