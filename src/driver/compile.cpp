@@ -17,14 +17,16 @@ using passes::Pass;
 
 #define PK_PASS(name) Pass{#name, passes::name, ""}
 
-// fold feeds simplify with constants; simplify leaves equal and unused ops for cse and dce.
-constexpr Pass kSourceGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
-                                 PK_PASS(cse), PK_PASS(dce)};
+// fold feeds simplify with constants; simplify leaves equal and unused ops for cse and dce, as
+// compose_views leaves views.
+constexpr Pass kSourceGraph[] = {PK_PASS(compose_views), PK_PASS(bind_outputs), PK_PASS(fold),
+                                 PK_PASS(simplify),      PK_PASS(cse),          PK_PASS(dce)};
 // For functions that return their results.
 constexpr Pass kValueGraph[] = {PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};
 // materialize last: whether a read is stale depends on which reads and writes are left.
-constexpr Pass kKernelGraph[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
-                                 PK_PASS(cse),          PK_PASS(dce),  PK_PASS(materialize)};
+constexpr Pass kKernelGraph[] = {PK_PASS(compose_views), PK_PASS(bind_outputs), PK_PASS(fold),
+                                 PK_PASS(simplify),      PK_PASS(cse),          PK_PASS(dce),
+                                 PK_PASS(materialize)};
 // simplify: on scalars there are no shapes to keep. cse merges offsets of accesses with equal
 // strides; dce drops scalars that no loop uses.
 constexpr Pass kKernel[] = {PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};

@@ -16,6 +16,7 @@ constexpr Pass kPasses[] = {
     {"simplify", simplify, "applies exact algebraic rules"},
     {"cse", cse, "merges equal pure ops and reads"},
     {"dce", dce, "removes what nobody uses"},
+    {"compose_views", compose_views, "turns views of views into views of their storage"},
     {"bind_outputs", bind_outputs, "turns results into written parameters"},
     {"materialize", materialize, "copies to scratch what no nest could compute in place"},
     {"assign_scratch", assign_scratch, "gives every computed array a destination, by liveness"},

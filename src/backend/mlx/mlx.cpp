@@ -10,6 +10,7 @@
 #include "backend/py_like/literals.h"
 #include "backend/py_like/printer.h"
 #include "passes/common/passes.h"
+#include "passes/graph/passes.h"
 #include "passes/graph/storage.h"
 #include "passes/legalize/passes.h"
 #include "support/check.h"
@@ -419,7 +420,8 @@ class MlxPrinter : public py_like::Printer {
   std::vector<OpId> outputs_;               // writes to parameters
 };
 
-std::vector<Diagnostic> check_precision_and_stores(const Module& m) {
+std::vector<Diagnostic> check_precision_and_stores(const Module& traced) {
+  const Module m = passes::compose_views(traced, {});
   std::vector<Diagnostic> found;
   const std::vector<bool> host = py_like::host_values(m, false);
   const std::vector<std::string> names(m.params().size());  // only the form of views matters here
@@ -438,10 +440,8 @@ std::vector<Diagnostic> check_precision_and_stores(const Module& m) {
     if (op.opcode != Opcode::write) return;
     const Op* view = m.def(op.operands[0]);
     if (view == nullptr || view->opcode != Opcode::view) return;
-    const Op* source = m.def(view->operands[0]);
-    const bool nested = source != nullptr && source->opcode == Opcode::view;
-    if (nested || !view_text(sizes, m, m.maps[view->map()], m.type(view->operands[0])).one_index)
-      refuse("MLX stores through slices only, not through transposed, repeated or nested views",
+    if (!view_text(sizes, m, m.maps[view->map()], m.type(view->operands[0])).one_index)
+      refuse("MLX stores through slices only, not through transposed or repeated views",
              {"store to a slice of the array itself, or use backend=\"cpu\""});
   });
   return found;

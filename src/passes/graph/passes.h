@@ -5,6 +5,8 @@
 
 namespace picokernel::passes {
 
+/// Views of views become views of their storage.
+ir::Module compose_views(const ir::Module& m, const Target& target);
 /// Turns results into parameters that the body writes: ref parameters of a graph, pointers of a
 /// kernel.
 ir::Module bind_outputs(const ir::Module& m, const Target& target);

@@ -13,44 +13,6 @@ namespace {
 
 using namespace ir;
 
-// The map of a chain of views, from the root's dimensions.
-IndexMap composed_map(const Module& m, ValueId ref, SizeTable& sizes) {
-  const Op* def = m.def(ref);
-  if (def == nullptr || def->opcode != Opcode::view) {
-    IndexMap identity;
-    const std::vector<SizeId>& shape = m.type(ref).shape;
-    for (size_t d = 0; d < shape.size(); ++d)
-      identity.dims.push_back({.source = static_cast<int32_t>(d),
-                               .start = sizes.constant(0),
-                               .step = 1,
-                               .extent = shape[d]});
-    return identity;
-  }
-  const IndexMap inner = composed_map(m, def->operands[0], sizes);
-  const IndexMap& outer = m.maps[def->map()];
-  IndexMap result{.dims = {}, .picks = inner.picks};
-  const auto shifted = [&](const DimMap& in,
-                           SizeId index) {  // index of `in`'s view -> index of the root
-    return sizes.add(in.start, sizes.mul(sizes.constant(in.step), index));
-  };
-  for (const DimMap& d : outer.dims) {
-    if (d.source == DimMap::kNewAxis) {
-      result.dims.push_back(d);
-      continue;
-    }
-    const DimMap& in = inner.dims[static_cast<size_t>(d.source)];
-    DimMap both{
-        .source = in.source, .start = d.start, .step = d.step * in.step, .extent = d.extent};
-    if (in.source != DimMap::kNewAxis) both.start = shifted(in, d.start);
-    result.dims.push_back(both);
-  }
-  for (const DimPick& p : outer.picks) {
-    const DimMap& in = inner.dims[static_cast<size_t>(p.source)];
-    if (in.source != DimMap::kNewAxis) result.picks.push_back({in.source, shifted(in, p.index)});
-  }
-  return result;
-}
-
 class Cutter {
  public:
   explicit Cutter(const Module& m) : m_(m), sizes_(m.sizes), position_(m.ops.size(), 0) {
