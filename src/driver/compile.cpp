@@ -50,6 +50,10 @@ std::string describe(const passes::LaunchClass& launch) {
       text += " ";
       for (const passes::Stride s : strides) text += "01sp"[static_cast<size_t>(s)];
     }
+    for (size_t a = 0; a < nest.neighbours.size(); ++a)
+      if (const passes::Neighbour& n = nest.neighbours[a]; n.leader != a)
+        text += " " + std::to_string(a) + "=" + std::to_string(n.leader) + "+" +
+                std::to_string(n.delta);
     text += ")";
   }
   return text;

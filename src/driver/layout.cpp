@@ -84,6 +84,27 @@ int64_t fold_short_rows(std::vector<Loop>& loops, std::vector<AccessLayout>& acc
   return period;
 }
 
+// The parts of complex numbers, the channels of an image: together they are whole vectors.
+std::vector<passes::Neighbour> find_neighbours(std::span<const AccessLayout> accesses) {
+  constexpr int64_t kMost = 4;
+  std::vector<passes::Neighbour> neighbours;
+  for (size_t a = 0; a < accesses.size(); ++a) {
+    neighbours.push_back({.leader = a});
+    const int64_t step = accesses[a].strides.back();
+    if (step < 2 || step > kMost) continue;
+    for (size_t b = 0; b < a; ++b) {
+      const size_t leader = neighbours[b].leader;
+      const int64_t delta = accesses[a].offset - accesses[leader].offset;
+      if (accesses[a].root != accesses[leader].root ||
+          accesses[a].strides != accesses[leader].strides || std::abs(delta) >= step)
+        continue;
+      neighbours[a] = {.leader = leader, .delta = delta};
+      break;
+    }
+  }
+  return neighbours;
+}
+
 }  // namespace
 
 ArrayLayout layout_of(const Arg& a) {
@@ -141,17 +162,28 @@ NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
   for (const Loop& l : loops) out.extents.push_back(l.extent);
   for (size_t a = 0; a < out.accesses.size(); ++a)
     for (const Loop& l : loops) out.accesses[a].strides.push_back(l.strides[a]);
+  out.neighbours = find_neighbours(out.accesses);
   return out;
 }
 
 passes::NestClass classify(const NestLayout& layout) {
   using passes::Stride;
-  passes::NestClass c{.rank = layout.extents.size(), .strides = {}, .period = layout.period};
-  for (const AccessLayout& a : layout.accesses) {
+  passes::NestClass c{.rank = layout.extents.size(),
+                      .strides = {},
+                      .period = layout.period,
+                      .neighbours = layout.neighbours};
+  std::vector<size_t> members(layout.accesses.size(), 0);  // by leader
+  for (const passes::Neighbour& n : layout.neighbours) ++members[n.leader];
+  for (size_t a = 0; a < layout.accesses.size(); ++a) {
+    const AccessLayout& access = layout.accesses[a];
     std::vector<Stride> strides;
-    for (const int64_t s : a.strides)
+    for (const int64_t s : access.strides)
       strides.push_back(s == 0 ? Stride::zero : s == 1 ? Stride::unit : Stride::any);
-    if (a.periodic) strides.back() = Stride::periodic;
+    if (access.periodic) strides.back() = Stride::periodic;
+    if (members[layout.neighbours[a].leader] > 1)
+      strides.back() = access.strides.back() == 2   ? Stride::two
+                       : access.strides.back() == 3 ? Stride::three
+                                                    : Stride::four;
     c.strides.push_back(std::move(strides));
   }
   return c;

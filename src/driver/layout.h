@@ -27,8 +27,9 @@ struct AccessLayout {
 struct NestLayout {
   std::vector<int64_t> extents;  // outermost first; at least one loop
   std::vector<AccessLayout> accesses;
-  bool empty = false;  // some extent is 0
-  int64_t period = 0;  // 0: no access is periodic
+  bool empty = false;                         // some extent is 0
+  int64_t period = 0;                         // 0: no access is periodic
+  std::vector<passes::Neighbour> neighbours;  // [access]
 };
 
 /// `symbols`: the values of the size symbols; `arrays`: the layout of each storage, by its value in

@@ -2,8 +2,10 @@
 #include "backend/cpu/analysis.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "support/check.h"
 
@@ -27,6 +29,7 @@ class Analyser {
     for (const ir::OpId id : body_.ops) result_.straight_line &= m_.ops[id].regions.empty();
     if (!body_.params.empty()) set(body_.params.back(), {Variation::affine, 1});
     for (const ir::OpId id : body_.ops) classify(m_.ops[id]);
+    if (result_.straight_line) find_interleaved();
     choose_shape();
     find_tiles();
     price();
@@ -91,10 +94,47 @@ class Analyser {
     }
   }
 
+  // Offsets `base` and `base + constant`.
+  std::pair<ValueId, int64_t> base_and_delta(ValueId offset) const {
+    const ir::Op* op = m_.def(offset);
+    if (op == nullptr || op->opcode != Opcode::add) return {offset, 0};
+    if (const auto delta = constant(op->operands[1])) return {op->operands[0], *delta};
+    return {offset, 0};
+  }
+
+  void find_interleaved() {
+    using Key = std::tuple<bool, ValueId, ValueId>;     // store, pointer, base
+    std::map<Key, std::map<int64_t, ir::OpId>> groups;  // by distance from the base
+    std::map<Key, std::pair<ir::OpId, ir::OpId>> ends;  // first and last in the program
+    for (const ir::OpId id : body_.ops) {
+      const ir::Op& op = m_.ops[id];
+      const bool store = op.opcode == Opcode::store;
+      if (!store && op.opcode != Opcode::load) continue;
+      const ValueId offset = op.operands[store ? 2 : 1];
+      const int64_t step = of(offset).kind == Variation::affine ? of(offset).step.value_or(0) : 0;
+      if (step < 2 || step > 4) continue;
+      const auto [base, delta] = base_and_delta(offset);
+      const Key key{store, op.operands[store ? 1 : 0], base};
+      if (!groups[key].try_emplace(delta, id).second)
+        groups[key][delta] = {};  // twice: not this one
+      ends.try_emplace(key, id, id).first->second.second = id;
+    }
+    for (const auto& [key, members] : groups) {
+      const ir::Op& op = m_.ops[ends[key].first];
+      const auto step = static_cast<size_t>(*of(op.operands[std::get<0>(key) ? 2 : 1]).step);
+      const int64_t span = members.rbegin()->first - members.begin()->first;
+      if (members.size() != step || span != static_cast<int64_t>(step) - 1) continue;
+      if (std::ranges::any_of(members, [](const auto& m) { return !m.second.valid(); })) continue;
+      Interleaved all{.members = {}, .at = std::get<0>(key) ? ends[key].second : ends[key].first};
+      for (const auto& [delta, id] : members) all.members.push_back(id);
+      result_.interleaved.push_back(std::move(all));
+    }
+  }
+
   // Lanes from the widest element that varies, units from the registers that are left.
   void choose_shape() {
     unsigned widest = 0, narrowest_access = 64;
-    bool calls = false, any_access = false;
+    bool calls = false, any_access = false, interleaved = false;
     size_t weight = 0, other_strides = 0;
     int64_t period = 1;  // one nest has one
     std::set<ValueId> broadcast;
@@ -113,7 +153,10 @@ class Analyser {
         if (store && !varies(offset) && !varies(op.operands[0])) continue;
         widest = std::max(widest, bits);
         if (of(offset).kind == Variation::varying) widest = std::max(widest, 64u);
-        if (of(offset).unit()) {
+        if (result_.interleaved_with(body_.ops[i]) != nullptr) {
+          interleaved = true;
+          result_.nontemporal |= store && op.flag();
+        } else if (of(offset).unit()) {
           narrowest_access = std::min(narrowest_access, bits);
           any_access = true;
           result_.nontemporal |= store && op.flag();
@@ -160,7 +203,8 @@ class Analyser {
     // The main loop takes whole periods, so that each unit always meets the same part of one.
     if (period > 1)
       result_.units = static_cast<unsigned>(period / std::gcd(period, int64_t{kStreamLanes}));
-    result_.masked_tail = other_strides == 0 && any_access && target_.has_masks(narrowest_access);
+    result_.masked_tail =
+        other_strides == 0 && any_access && !interleaved && target_.has_masks(narrowest_access);
   }
 
   // The terms of a sum.
@@ -227,7 +271,8 @@ class Analyser {
       if (offset.kind == Variation::uniform) continue;
       const auto bytes = static_cast<uint32_t>(size_of(m_.type(op.operands[load ? 0 : 1]).dtype));
       cost.bytes += bytes;
-      cost.picoseconds += bytes * kPerByte + (offset.unit() ? 0 : kPerStridedAccess);
+      const bool whole = offset.unit() || result_.interleaved_with(id) != nullptr;
+      cost.picoseconds += bytes * kPerByte + (whole ? 0 : kPerStridedAccess);
     }
     cost.picoseconds = std::max(cost.picoseconds, 5.0);
   }
@@ -240,6 +285,12 @@ class Analyser {
 };
 
 }  // namespace
+
+const Interleaved* BodyAnalysis::interleaved_with(ir::OpId access) const {
+  for (const Interleaved& i : interleaved)
+    if (std::ranges::find(i.members, access) != i.members.end()) return &i;
+  return nullptr;
+}
 
 BodyAnalysis analyse(const ir::Module& m, const ir::Op& parallel, const Target& target) {
   return Analyser(m, parallel, target).run();

@@ -24,6 +24,13 @@ struct Variance {
   bool unit() const { return kind == Variation::affine && step == 1; }
 };
 
+// Loads or stores of neighbouring elements, which are whole vectors together: every member walks in
+// steps of as many elements as there are members, each beside the one before it.
+struct Interleaved {
+  std::vector<ir::OpId> members;  // by address
+  ir::OpId at;                    // the member where all are done: the first load, the last store
+};
+
 // Rough costs of one point, for the choice of threads only.
 struct PointCost {
   uint32_t bytes = 0;      // loaded and stored, uniform accesses excluded
@@ -38,9 +45,12 @@ struct BodyAnalysis {
   bool nontemporal = false;        // has unit-stride stores past the caches
   // Some access is of unit stride in the next outer dimension: the two are walked in tiles.
   bool tiled = false;
+  std::vector<Interleaved> interleaved;
   PointCost cost;
 
   const Variance& of(ir::ValueId v) const { return variance[v.value]; }
+  /// Null: it stands alone.
+  const Interleaved* interleaved_with(ir::OpId access) const;
 };
 
 BodyAnalysis analyse(const ir::Module& m, const ir::Op& parallel, const Target& target);

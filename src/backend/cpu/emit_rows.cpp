@@ -1,6 +1,9 @@
 // The loops of a row, and its body at any number of lanes.
 #include "backend/cpu/emit_rows.h"
 
+#include <numeric>
+
+#include <llvm/ADT/bit.h>
 #include <llvm/IR/Metadata.h>
 
 #include "support/check.h"
@@ -30,7 +33,7 @@ void RowEmitter::emit(Value* lo, Value* hi) {
   prologue();
 
   const bool nontemporal =
-      std::ranges::any_of(body().ops, [&](ir::OpId id) { return is_nontemporal(f_.m_.ops[id]); });
+      std::ranges::any_of(body().ops, [&](ir::OpId id) { return is_nontemporal(id); });
   Value* at = lo;
   if (nontemporal) {
     f_.fence_ = true;
@@ -116,20 +119,30 @@ unsigned RowEmitter::stream_lanes() const {
                 : analysis_.lanes;
 }
 
-bool RowEmitter::is_nontemporal(const ir::Op& op) const {
-  return analysis_.nontemporal && op.opcode == Opcode::store && op.flag() &&
-         analysis_.of(op.operands[2]).unit() &&
-         stream_lanes() * size_of(pointee(op.operands[1])) >= kLeastStreamBytes;
+uint64_t RowEmitter::store_width(ir::OpId id) const {
+  const ir::Op& op = f_.m_.ops[id];
+  if (op.opcode != Opcode::store) return 0;
+  const uint64_t size = size_of(pointee(op.operands[1]));
+  if (const Interleaved* all = analysis_.interleaved_with(id)) return size * all->members.size();
+  return analysis_.of(op.operands[2]).unit() ? size : 0;
+}
+
+bool RowEmitter::is_nontemporal(ir::OpId id) const {
+  return analysis_.nontemporal && f_.m_.ops[id].flag() &&
+         stream_lanes() * store_width(id) >= kLeastStreamBytes;
 }
 
 std::pair<llvm::Value*, llvm::Value*> RowEmitter::alignment(Value* lo, Value* hi) {
   Value *head = nullptr, *possible = nullptr;
   for (const ir::OpId id : body().ops) {
     const ir::Op& op = f_.m_.ops[id];
-    if (!is_nontemporal(op)) continue;
-    Value* size = b_.getInt64(size_of(pointee(op.operands[1])));
+    if (!is_nontemporal(id)) continue;
+    const Interleaved* all = analysis_.interleaved_with(id);
+    if (all != nullptr && id != all->at) continue;
+    const ir::Op& first = all == nullptr ? op : f_.m_.ops[all->members[0]];
+    Value* size = b_.getInt64(store_width(id));
     Value* address =
-        b_.CreateAdd(b_.CreatePtrToInt(base(op.operands[1], op.operands[2]), b_.getInt64Ty()),
+        b_.CreateAdd(b_.CreatePtrToInt(base(first.operands[1], first.operands[2]), b_.getInt64Ty()),
                      b_.CreateMul(lo, size));
     if (head == nullptr) {
       head = b_.CreateUDiv(b_.CreateAnd(b_.CreateNeg(address), b_.getInt64(kLine - 1)), size);
@@ -209,8 +222,15 @@ llvm::Value* RowEmitter::mask(Value* active) {
 void RowEmitter::group(const Group& g) {
   for (const ir::OpId id : body().ops) {
     const ir::Op& op = f_.m_.ops[id];
-    if (op.opcode == Opcode::store) {
-      store(g, op);
+    const Interleaved* all = g.lanes == 1 ? nullptr : analysis_.interleaved_with(id);
+    if (all != nullptr) {
+      if (id != all->at) continue;
+      if (op.opcode == Opcode::store)
+        store_interleaved(g, *all);
+      else
+        load_interleaved(g, *all);
+    } else if (op.opcode == Opcode::store) {
+      store(g, id);
     } else if (!op.results.empty() && analysis_.of(op.results[0]).kind == Variation::varying) {
       Units& result = values_[op.results[0].value];
       if (op.opcode == Opcode::load) {
@@ -381,7 +401,71 @@ RowEmitter::Units RowEmitter::load(const Group& g, const ir::Op& op) {
   return units;
 }
 
-void RowEmitter::store(const Group& g, const ir::Op& op) {
+llvm::Value* RowEmitter::interleaved_address(const Group& g, const Interleaved& all,
+                                             unsigned unit) {
+  const ir::Op& op = f_.m_.ops[all.members[0]];
+  const size_t pointer = op.opcode == Opcode::store ? 1 : 0;
+  llvm::Type* type = memory_type(b_, f_.ops_, pointee(op.operands[pointer]));
+  Value* point = b_.CreateAdd(g.index, b_.getInt64(uint64_t{unit} * g.lanes));
+  return b_.CreateGEP(type, base(op.operands[pointer], op.operands[pointer + 1]),
+                      b_.CreateMul(point, b_.getInt64(all.members.size())));
+}
+
+void RowEmitter::load_interleaved(const Group& g, const Interleaved& all) {
+  const auto count = static_cast<unsigned>(all.members.size());
+  const DType t = pointee(f_.m_.ops[all.members[0]].operands[0]);
+  llvm::Type* type = memory_type(b_, f_.ops_, t, g.lanes * count);
+  for (const ir::OpId id : all.members) values_[f_.m_.ops[id].results[0].value].clear();
+  for (unsigned u = 0; u < g.units; ++u) {
+    Value* whole = b_.CreateAlignedLoad(type, interleaved_address(g, all, u), llvm::Align(1));
+    if (is_bool(t)) whole = b_.CreateICmpNE(whole, llvm::Constant::getNullValue(type));
+    for (unsigned k = 0; k < count; ++k) {
+      llvm::SmallVector<int, 64> lanes;
+      for (unsigned lane = 0; lane < g.lanes; ++lane)
+        lanes.push_back(static_cast<int>(lane * count + k));
+      values_[f_.m_.ops[all.members[k]].results[0].value].push_back(
+          b_.CreateShuffleVector(whole, lanes));
+    }
+  }
+}
+
+void RowEmitter::store_interleaved(const Group& g, const Interleaved& all) {
+  const auto count = static_cast<unsigned>(all.members.size());
+  const DType t = pointee(f_.m_.ops[all.members[0]].operands[1]);
+  llvm::SmallVector<Units, 4> values;
+  for (const ir::OpId id : all.members) values.push_back(operand(g, f_.m_.ops[id].operands[0]));
+  const auto joined = [&](Value* x, Value* y, unsigned lanes) {
+    llvm::SmallVector<int, 128> order(2 * lanes);
+    std::iota(order.begin(), order.end(), 0);
+    return b_.CreateShuffleVector(x, y, order);
+  };
+  const bool stream = g.nontemporal && is_nontemporal(all.at);
+  for (unsigned u = 0; u < g.units; ++u) {
+    Value* const nothing = llvm::PoisonValue::get(values[0][u]->getType());
+    Value* whole = joined(values[0][u], values[1][u], g.lanes);
+    if (count > 2)
+      whole = joined(whole, joined(values[2][u], count > 3 ? values[3][u] : nothing, g.lanes),
+                     2 * g.lanes);
+    llvm::SmallVector<int, 128> order;
+    for (unsigned lane = 0; lane < g.lanes; ++lane)
+      for (unsigned k = 0; k < count; ++k) order.push_back(static_cast<int>(k * g.lanes + lane));
+    whole = b_.CreateShuffleVector(whole, order);
+    if (is_bool(t)) whole = b_.CreateZExt(whole, memory_type(b_, f_.ops_, t, g.lanes * count));
+    const uint64_t line = std::min(kLine, llvm::bit_floor(g.lanes * count * size_of(t)));
+    llvm::StoreInst* s = b_.CreateAlignedStore(whole, interleaved_address(g, all, u),
+                                               llvm::Align(stream ? line : 1));
+    if (stream) mark_nontemporal(s);
+  }
+}
+
+void RowEmitter::mark_nontemporal(llvm::StoreInst* store) {
+  store->setMetadata(
+      "nontemporal",
+      llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+}
+
+void RowEmitter::store(const Group& g, ir::OpId id) {
+  const ir::Op& op = f_.m_.ops[id];
   const ValueId pointer = op.operands[1], offset = op.operands[2];
   const DType t = pointee(pointer);
   llvm::Align align(1);
@@ -397,7 +481,7 @@ void RowEmitter::store(const Group& g, const ir::Op& op) {
   }
   const std::vector<Value*> lanes =
       variance.unit() ? std::vector<Value*>{} : addresses(g, pointer, offset);
-  const bool stream = g.nontemporal && is_nontemporal(op);
+  const bool stream = g.nontemporal && is_nontemporal(id);
   if (stream) align = llvm::Align(std::min(kLine, g.lanes * size_of(t)));
   for (unsigned u = 0; u < g.units; ++u) {
     if (variance.unit()) {
@@ -406,10 +490,7 @@ void RowEmitter::store(const Group& g, const ir::Op& op) {
         b_.CreateMaskedStore(values[u], address, align, g.mask);
       } else {
         llvm::StoreInst* s = b_.CreateAlignedStore(values[u], address, align);
-        if (stream)
-          s->setMetadata(
-              "nontemporal",
-              llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+        if (stream) mark_nontemporal(s);
       }
     } else {
       PK_CHECK(g.mask == nullptr, "only unit strides are masked");

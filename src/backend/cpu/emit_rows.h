@@ -64,12 +64,19 @@ class RowEmitter {
   Units load(const Group& g, const ir::Op& op);
   Value* periodic_load(ir::ValueId pointer, ir::ValueId offset, Value* index, unsigned lanes);
   Patterns patterns(Value* lo, unsigned lanes);
-  void store(const Group& g, const ir::Op& op);
+  void store(const Group& g, ir::OpId id);
+  void mark_nontemporal(llvm::StoreInst* store);
+  void load_interleaved(const Group& g, const Interleaved& all);
+  void store_interleaved(const Group& g, const Interleaved& all);
+  /// Where the vectors of all members begin for a unit.
+  Value* interleaved_address(const Group& g, const Interleaved& all, unsigned unit);
   Value* unit_address(const Group& g, ir::ValueId pointer, ir::ValueId offset, unsigned unit);
   /// Where each point of the group accesses memory, units outermost.
   std::vector<Value*> addresses(const Group& g, ir::ValueId pointer, ir::ValueId offset);
   unsigned stream_lanes() const;
-  bool is_nontemporal(const ir::Op& op) const;
+  bool is_nontemporal(ir::OpId id) const;
+  /// Bytes from one point to the next; 0: its stores are no whole vectors.
+  uint64_t store_width(ir::OpId id) const;
 
   Value* splat(Value* scalar, unsigned lanes);
   Value* base(ir::ValueId pointer, ir::ValueId offset);

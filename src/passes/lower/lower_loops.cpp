@@ -121,11 +121,12 @@ class Lowering {
       if (op.opcode == Opcode::read) {
         const size_t a = nest.access_of.at(op.operands[0]);
         const ValueId offset = this->offset(n, a, indices);
-        values_[op.results[0]] = stored.contains(a) ? stored[a] : b_.load(v.pointers[a], offset);
+        values_[op.results[0]] =
+            stored.contains(a) ? stored[a] : b_.load(v.pointers[leader(n, a)], offset);
       } else if (op.opcode == Opcode::write) {
         const size_t a = nest.access_of.at(op.operands[0]);
         const ValueId offset = this->offset(n, a, indices), value = values_.at(op.operands[1]);
-        b_.store(value, v.pointers[a], offset, launch_.nontemporal);
+        b_.store(value, v.pointers[leader(n, a)], offset, launch_.nontemporal);
         stored[a] = value;
       } else {
         values_[op.results[0]] = rebuild(op);
@@ -137,8 +138,21 @@ class Lowering {
     if (!regions.empty()) b_.op_with_regions(Opcode::parallel, v.extents, std::move(regions));
   }
 
+  size_t leader(size_t n, size_t a) const {
+    const std::vector<Neighbour>& neighbours = launch_.nests[n].neighbours;
+    return neighbours.empty() ? a : neighbours[a].leader;
+  }
+
   ValueId offset(size_t n, size_t a, std::span<const ValueId> indices) {
     if (offsets_[a].valid()) return offsets_[a];
+    if (const size_t first = leader(n, a); first != a) {
+      const ValueId there = offset(n, first, indices);
+      const ValueId delta = b_.constant(Scalar::of(launch_.nests[n].neighbours[a].delta));
+      return offsets_[a] = b_.value(Opcode::add, {there, delta});
+    }
+    const auto times = [&](size_t d, int64_t step) {
+      return b_.value(Opcode::mul, {indices[d], b_.constant(Scalar::of(step))});
+    };
     ValueId sum;
     for (size_t d = 0; d < indices.size(); ++d) {
       ValueId term;
@@ -150,6 +164,15 @@ class Lowering {
           break;
         case Stride::any:
           term = b_.value(Opcode::mul, {indices[d], nest_values_[n].strides[a][d]});
+          break;
+        case Stride::two:
+          term = times(d, 2);
+          break;
+        case Stride::three:
+          term = times(d, 3);
+          break;
+        case Stride::four:
+          term = times(d, 4);
           break;
         case Stride::periodic:
           term =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -50,14 +51,21 @@ struct Nests {
 /// a write whose value reads its own storage through another map.
 Nests find_nests(const ir::Module& graph);
 
-// How an access walks one loop dimension. Periodic: index modulo the nest's period, from there on
-// as unit; only in the innermost.
-enum class Stride : uint8_t { zero, unit, any, periodic };
+// How an access walks one loop dimension. Only in the innermost: periodic, the index modulo the
+// nest's period; two to four, for accesses with neighbours.
+enum class Stride : uint8_t { zero, unit, any, periodic, two, three, four };
+// An access that stands a few elements beside another one of the same storage and strides.
+struct Neighbour {
+  size_t leader = 0;  // an access; itself: no neighbour
+  int64_t delta = 0;  // elements from the leader, less than the innermost stride
+  friend auto operator<=>(const Neighbour&, const Neighbour&) = default;
+};
 // Loops of one nest after coalescing: outermost first, the innermost is the one to vectorise.
 struct NestClass {
   size_t rank = 0;
   std::vector<std::vector<Stride>> strides;  // [access][loop dimension]
   int64_t period = 0;                        // 0: no access is periodic
+  std::vector<Neighbour> neighbours = {};    // [access]; empty: none is known
   friend auto operator<=>(const NestClass&, const NestClass&) = default;
 };
 struct LaunchClass {
