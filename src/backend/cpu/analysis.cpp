@@ -198,7 +198,7 @@ class Analyser {
       result_.units = period > 1 ? static_cast<unsigned>(period) : kMaxUnits;
       return;
     }
-    if (calls || other_strides > 0) units = 1;
+    if (calls || other_strides > 0 || interleaved) units = 1;  // which are several vectors each
     result_.units = units >= 4 ? 4 : units >= 2 ? 2 : 1;
     // The main loop takes whole periods, so that each unit always meets the same part of one.
     if (period > 1)
