@@ -137,3 +137,12 @@ def test_sizes_that_share_a_trace(backend):
 def test_bad_indices(function, kind, text):
     with pytest.raises(kind, match=text):
         pk.kernel(function)(array(5))
+
+
+def test_an_empty_part_of_a_reversed_array(backend):
+    @pk.kernel
+    def nothing(a):
+        v = a[::-1]
+        v[1:-1] *= v
+
+    check(nothing, array(1), backend=backend)

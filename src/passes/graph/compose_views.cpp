@@ -35,6 +35,8 @@ IndexMap composed_map(const Module& m, ValueId ref, SizeTable& sizes) {
     DimMap both{
         .source = in.source, .start = d.start, .step = d.step * in.step, .extent = d.extent};
     if (in.source != DimMap::kNewAxis) both.start = shifted(in, d.start);
+    // Of nothing: a start behind the end would mean something else when it is printed.
+    if (sizes.as_constant(d.extent) == 0) both = {in.source, sizes.constant(0), 1, d.extent};
     result.dims.push_back(both);
   }
   for (const DimPick& p : outer.picks) {
