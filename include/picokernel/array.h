@@ -27,7 +27,7 @@ struct DLDevice {
   int32_t device_id = 0;
 };
 struct DLDataType {
-  uint8_t code = 0;  // 0: int, 1: unsigned, 2: float, 6: bool
+  uint8_t code = 0;  // 0: int, 1: unsigned, 2: float, 4: bfloat, 5: complex, 6: bool
   uint8_t bits = 0;
   uint16_t lanes = 1;
 };

@@ -193,7 +193,15 @@ class Kernel(_core.KernelBase):
         names = self.parameters[len(args) - keyword_only :]
         kwargs = dict(zip(names, args[len(args) - keyword_only :], strict=True))
         try:
-            return trace.finish(function(*args[: len(args) - keyword_only], **kwargs))
+            result = function(*args[: len(args) - keyword_only], **kwargs)
+            # The function's own `except:` may have caught the signal.
+            if trace.starts_again:
+                raise _core.Retrace
+            return trace.finish(result)
+        except Exception:
+            if trace.starts_again:
+                raise _core.Retrace from None
+            raise
         finally:
             trace.end()
 

@@ -58,7 +58,12 @@ def _round(trace, a, decimals=0, out=None):
 
 def _nan_to_num(trace, x, copy=True, nan=0.0, posinf=None, neginf=None):
     where = trace.here()
-    result = trace.apply("positive", (x,), where)
+    if x.dtype.kind == "c":
+        result = x if not copy else x.copy()
+        for part in (result.real, result.imag):
+            part[...] = _nan_to_num(trace, part, True, nan, posinf, neginf)
+        return result
+    result = x.copy()
     if x.dtype.kind == "f":
         limits = np.finfo(x.dtype)
         largest = limits.max if posinf is None else posinf
@@ -162,7 +167,9 @@ def _full_like(trace, a, fill_value, dtype=None, order="K", subok=True, shape=No
 
 def _angle(trace, z, deg=False):
     where = trace.here()
-    angle = trace.apply("arctan2", (z.imag, z.real), where)
+    # 0 as a number: it has no part in the type.
+    imag = z.imag if z.dtype.kind == "c" else 0
+    angle = trace.apply("arctan2", (imag, z.real), where)
     return trace.apply("multiply", (angle, 180 / np.pi), where) if deg else angle
 
 

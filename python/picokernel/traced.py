@@ -17,8 +17,9 @@ _SKIPPED = (
     os.path.join(os.path.dirname(__file__), "kernel.py"),
     os.path.join(os.path.dirname(__file__), "numpy_functions.py"),
 )
+_FAR = 2**62  # beyond the end of every array
 _NUMBERS = (bool, int, float, complex)
-_WORDS = {"i": "int", "u": "int", "f": "float", "c": "complex"}
+_WORDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 
 
 class Trace:
@@ -28,11 +29,22 @@ class Trace:
         self.tracer = tracer
         self.first_captured = first_captured
         self.definition = definition
-        self.add_constant = add_constant
-        self.fix_numbers = fix_numbers
+        self.starts_again = False
+        self.add_constant = self._asking(add_constant)
+        self.fix_numbers = self._asking(fix_numbers)
         self.constants = []
         self._lifted = {}
         self._places = {}
+
+    def _asking(self, what):
+        def ask(x):
+            try:
+                what(x)
+            except _core.Retrace:
+                self.starts_again = True
+                raise
+
+        return ask
 
     def here(self):
         """The place of the operation that the user's code is at: (file, line, column, end)."""
@@ -352,6 +364,8 @@ class TracedArray:
         return self
 
     def conj(self):
+        if self.dtype.kind != "c":
+            return self
         return self._trace.apply("conjugate", (self,), self._trace.here())
 
     conjugate = conj
@@ -361,6 +375,8 @@ class TracedArray:
         name = supported_dtype(dtype, where)
         if not np.can_cast(self.dtype, name, casting):
             raise _at(where, f"cannot cast {self.dtype} to {name} by casting={casting!r}")
+        if not copy and name == self.dtype.name:
+            return self
         return TracedArray(self._trace, self._trace.tracer.cast(self._value, name, where))
 
     def copy(self, order="C"):
@@ -423,7 +439,7 @@ class TracedArray:
 
     def _bound(self, x):
         if x is None or (isinstance(x, (int, np.integer)) and not isinstance(x, bool)):
-            return x if x is None else int(x)
+            return x if x is None else max(min(int(x), _FAR), -_FAR)
         if isinstance(x, TracedArray) and x._value.weak and x.dtype.kind in "iu":
             self._trace.fix_numbers(x._sources)  # ints of the caller; sizes stay symbols
             return x._value
@@ -503,11 +519,20 @@ class TracedArray:
     def __rdivmod__(self, other):
         return other // self, other % self
 
-    __bool__ = _refused(
-        "__bool__",
-        "the truth of a traced {type} is known when the kernel runs, not while it is traced",
-        "write pk.where(condition, x, y) instead of if, and & | ~ instead of and, or, not",
-    )
+    def __bool__(self):
+        where = self._trace.here()
+        if self._value.weak:  # what compares sizes and ints of the caller is decided by this call
+            self._trace.fix_numbers(self._sources)
+            decided = self._trace.tracer.decide(self._value, where)
+            if decided is not None:
+                return decided
+        raise _at(
+            where,
+            f"the truth of a traced {self._describe()} is known when the kernel runs, "
+            "not while it is traced",
+            "write pk.where(condition, x, y) instead of if, and & | ~ instead of and, or, not",
+        )
+
     __len__ = _refused(
         "__len__", "len() of a traced {type} is known when the kernel runs", "use x.shape[0]"
     )
@@ -539,13 +564,14 @@ class TracedArray:
             self._trace.here(),
             f"a traced {self._describe()} as an index, a size or a range: "
             "its value is known when the kernel runs",
-            "compute with whole arrays; ints of the caller and constants may fix sizes",
+            "compute with whole arrays, and make new ones by np.zeros_like(x) and its kin; "
+            "ints of the caller and constants may fix sizes",
         )
 
     __array__ = _refused(
         "__array__",
         "a traced {type} cannot become a NumPy array: its values are known when the kernel runs",
-        "store into arguments and traced arrays only, and use elementwise functions",
+        "store into arguments and into arrays made by np.zeros_like(x) or by computing",
     )
     __contains__ = _refused(
         "__contains__", "`in` on a traced {type} needs its values", "compare and use pk.where"
@@ -563,12 +589,14 @@ OF_TWO_RESULTS = {
     "frexp": ("frexp_mantissa", "frexp_exponent"),
     "modf": ("modf_fraction", "modf_whole"),
 }
-_PASS = "pass it as an argument: kernels write arguments and what they return"
+_PASS = "pass it as an argument, or make it by np.zeros_like(x): kernels write these"
 _WHOLE = "kernels see whole arrays: pass the transposed array as an argument"
 _ELEMENTWISE = "kernels compute element by element, by the functions that pk.functions() lists"
 
 
 def _nearest(name):
+    if hasattr(np, name):  # spelled right
+        return _ELEMENTWISE
     import difflib
 
     from .numpy_functions import functions

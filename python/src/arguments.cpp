@@ -120,6 +120,19 @@ int number_of_dtype(DType dtype) noexcept {
   return dtype == DType::bf16 ? import_bfloat16() : kNumbers[static_cast<size_t>(dtype)];
 }
 
+namespace {
+
+// Elements need not be aligned, but stand whole elements apart.
+bool whole_strides(const PyArrayObject_fields* array, DType dtype) noexcept {
+  if (array->flags & NPY_ARRAY_ALIGNED) [[likely]]
+    return true;
+  const auto size = static_cast<npy_intp>(size_of(real_of(dtype)));
+  return std::all_of(array->strides, array->strides + array->nd,
+                     [&](npy_intp stride) { return stride % size == 0; });
+}
+
+}  // namespace
+
 Read read_array(PyObject* object, driver::Arg& arg) noexcept {
   if (!PyArray_CheckExact(object)) return Read::difficult;
   const auto* array = reinterpret_cast<PyArrayObject_fields*>(object);
@@ -129,7 +142,8 @@ Read read_array(PyObject* object, driver::Arg& arg) noexcept {
     dtype = kTable[type];
   else if (const auto user = dtype_of_number(array->descr->type_num))
     dtype = static_cast<uint8_t>(*user);
-  if (dtype == kNone || !is_native(array->descr) || !(array->flags & NPY_ARRAY_ALIGNED))
+  if (dtype == kNone || !is_native(array->descr) ||
+      !whole_strides(array, static_cast<DType>(dtype)))
     return Read::difficult;
   arg.kind = driver::Arg::Kind::array;
   arg.dtype = static_cast<DType>(dtype);
@@ -260,7 +274,9 @@ PyObject* plain_argument(PyObject* object, const std::string& what, bool may_wri
                        {"hint: pass np.asarray(x)"});
   PyArray_Descr* descr = PyArray_DESCR(array);
   if (!dtype_of_number(descr->type_num) || !is_native(descr)) refuse_dtype(descr, what);
-  if (PyArray_ISALIGNED(array)) return PyArray_View(array, nullptr, &PyArray_Type);
+  if (whole_strides(reinterpret_cast<PyArrayObject_fields*>(array),
+                    *dtype_of_number(descr->type_num)))
+    return PyArray_View(array, nullptr, &PyArray_Type);
   const bool write_back = may_write && PyArray_ISWRITEABLE(array);
   Py_INCREF(descr);
   PyObject* copy = PyArray_FromArray(

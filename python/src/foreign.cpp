@@ -253,6 +253,9 @@ nb::object array_of(const DLTensor& t, bool writeable, nb::object owner, PyObjec
     strides[d] = t.strides != nullptr ? t.strides[d] * (type->bits / 8) : next;
     next *= std::max<npy_intp>(shape[d], 1);
   }
+  if (t.data == nullptr && std::find(shape, shape + t.ndim, 0) == shape + t.ndim)
+    refuse(object, what, ", which has elements and no memory",
+           {"hint: pass a tensor with data, not a fake or symbolic one"});
   // NumPy would allocate for a null pointer, which an empty tensor may have.
   static char nothing[16];
   char* const data = t.data == nullptr ? nothing : static_cast<char*>(t.data) + t.byte_offset;

@@ -246,9 +246,15 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
       }
       plan = &plan_with(p.outs);
     } catch (const ErrorSet&) {
-      if (!PyErr_ExceptionMatches(retrace_signal) || attempt == kMaxTraces) throw;
+      if (!PyErr_ExceptionMatches(retrace_signal)) throw;
       PyErr_Clear();
-      continue;
+      if (attempt != kMaxTraces) continue;
+      throw CompileError(Diagnostic{
+          .location = k.place,
+          .message = "kernel `" + k.name + "` meets another array each time that it is traced",
+          .notes = {"an array that the function makes is a constant and has to be the same in each "
+                    "trace",
+                    "hint: pass it as an argument"}});
     }
     p.entry = &entry_for(k, *plan, backend, fixed, std::move(constants), p.args);
     if (b.out != nullptr) check_outs(k, *p.entry->note);

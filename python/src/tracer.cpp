@@ -118,6 +118,11 @@ void bind_tracer(nb::module_& m) {
           "Each index: a slice of ints and None, an int, None or Ellipsis.")
       .def("transpose", [](Tracer& t, Value v, const std::vector<size_t>& axes,
                            nb::handle where) { return t.transpose(v, axes, to_location(where)); })
+      .def("decide",
+           [](Tracer& t, Value v, nb::handle where) -> nb::object {
+             const auto decided = t.decide(v, to_location(where));
+             return decided ? nb::object(nb::bool_(*decided)) : nb::object(nb::none());
+           })
       .def("real",
            [](Tracer& t, Value v, nb::handle where) { return t.real(v, to_location(where)); })
       .def("imag",

@@ -1,6 +1,8 @@
 // The pipelines.
 #include "driver/compile.h"
 
+#include <algorithm>
+
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/common/passes.h"
@@ -120,7 +122,13 @@ ir::Module lower_for(const backend::Backend& backend, ir::Module m,
 
 std::shared_ptr<const Prepared> prepare(const backend::Backend& backend, ir::Module traced) {
   auto prepared = std::make_shared<Prepared>();
-  std::vector<Diagnostic> refused = backend.check(traced);
+  std::vector<Diagnostic> refused;
+  for (Diagnostic& d : backend.check(traced)) {  // one user operation may be several ops
+    const auto same = [&](const Diagnostic& known) {
+      return known.message == d.message && known.location == d.location;
+    };
+    if (std::ranges::none_of(refused, same)) refused.push_back(std::move(d));
+  }
   if (!refused.empty()) throw CompileError(std::move(refused));
   prepared->graph = run_passes(traced, graph_pipeline(backend), {.backend = backend.name});
   prepared->traced = std::move(traced);

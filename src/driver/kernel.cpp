@@ -123,7 +123,8 @@ struct Kernel::State {
       throw LaunchError(
           Diagnostic{.location = definition,
                      .message = "kernel " + name + " gives " + std::to_string(specs.size()) +
-                                " results, out= brings " + std::to_string(given_outs.size()),
+                                (specs.size() == 1 ? " result" : " results") + ", out= brings " +
+                                std::to_string(given_outs.size()),
                      .notes = {specs.empty() ? "it stores into its arguments: call it without out="
                                              : "pass a tuple with one array per result"}});
     std::vector<DType> dtypes;
@@ -149,6 +150,7 @@ struct Kernel::State {
           prepare(backend, as_traced ? v.traced.graph : cast_results(v.traced.graph, dtypes));
     }
     auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.kernel = &name,
+                                                           .names = parameter_names,
                                                            .prepared = prepared,
                                                            .traced = &v.traced.graph,
                                                            .note = v.traced.note,

@@ -139,7 +139,14 @@ NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
       const ir::DimMap& dim = a.map.dims[d];
       if (dim.source == ir::DimMap::kNewAxis) continue;
       const int64_t stride = array.strides[static_cast<size_t>(dim.source)];
-      access.offset += nests.sizes.eval(dim.start, symbols) * stride;
+      const int64_t start = nests.sizes.eval(dim.start, symbols),
+                    extent = nests.sizes.eval(dim.extent, symbols),
+                    last = start + (extent - 1) * dim.step,
+                    size = array.shape[static_cast<size_t>(dim.source)];
+      if (extent > 0 && (std::min(start, last) < 0 || std::max(start, last) >= size))
+        throw InternalError("a view reaches from " + std::to_string(start) + " to " +
+                            std::to_string(last) + " in a dimension of " + std::to_string(size));
+      access.offset += start * stride;
       // A dimension of one is broadcast over whatever the nest has there.
       if (nests.sizes.eval(dim.extent, symbols) != 1) strides[missing + d] = stride * dim.step;
     }
@@ -149,7 +156,7 @@ NestLayout lay_out(const passes::Nests& nests, const passes::Nest& nest,
   // What is written decides the order first: stores are the dearer side.
   std::vector<size_t> order(nest.accesses.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return !nest.accesses[i].written; });
+  std::ranges::sort(order, {}, [&](size_t i) { return std::pair(!nest.accesses[i].written, i); });
 
   std::erase_if(loops, [](const Loop& l) { return l.extent == 1; });
   flip(loops, out.accesses);

@@ -58,6 +58,7 @@ int64_t touched_bytes(const ir::Module& graph, std::span<const NestLayout> layou
 
 CallPlan::CallPlan(Setup setup)
     : kernel_(*setup.kernel),
+      names_(setup.names),
       prepared_(std::move(setup.prepared)),
       traced_(*setup.traced),
       note_(std::move(setup.note)),
@@ -102,7 +103,6 @@ void CallPlan::expect(std::span<const Arg> args, std::span<const Arg> outs) {
       for (size_t d = 0; d < a.rank; ++d) {
         const int64_t reach = (a.shape[d] - 1) * a.strides[d];
         (reach < 0 ? e.low : e.high) += reach;
-        if (a.shape[d] == 0) e.low = e.high = 0;
       }
       for (size_t d = 0; d < a.rank; ++d)
         if (a.shape[d] == 0) e.low = e.high = 0;
@@ -241,7 +241,8 @@ void CallPlan::check_ranges(std::span<const Arg> args) const {
         .severity = Severity::error,
         .location = {},
         .message = "kernel " + kernel_ + ": Python integer " + value + " is out of bounds for " +
-                   std::string(numpy_name(check.dtype)) + " (" + label(args, check.param) + ")",
+                   std::string(numpy_name(check.dtype)) + " (" + label(args, check.param, names_) +
+                   ")",
         .notes = {"a Python int takes the type of the array that it meets (NEP 50): pass a NumPy "
                   "scalar of a wider type, or cast the array"}});
   }
@@ -266,7 +267,7 @@ std::vector<size_t> CallPlan::inputs_to_copy(std::span<const Arg> args,
   std::vector<size_t> copies;
   const auto label_of = [&](size_t i) {
     return i < args.size()
-               ? label(args, i)
+               ? label(args, i, names_)
                : "out" + (outs.size() > 1 ? "[" + std::to_string(i - args.size()) + "]" : "");
   };
   for (const Pair& pair : pairs_) {
@@ -348,6 +349,7 @@ void CallPlan::launch(std::span<const Arg> args, std::span<const Arg> outs) cons
     changed[i].strides = strides[i].data();
   }
   const CallPlan plan(Setup{.kernel = &kernel_,
+                            .names = names_,
                             .prepared = prepared_,
                             .traced = &traced_,
                             .backend = &backend_,

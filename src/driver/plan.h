@@ -13,6 +13,7 @@ class CallPlan final : public Plan {
  public:
   struct Setup {
     const std::string* kernel = nullptr;
+    std::span<const std::string> names = {};  // of the parameters; outlive the plan
     std::shared_ptr<const Prepared> prepared;
     const ir::Module* traced = nullptr;  // of the trace itself, with its checks; outlives the plan
     std::shared_ptr<const void> note = {};
@@ -73,6 +74,7 @@ class CallPlan final : public Plan {
   void run(std::span<const Arg> args, std::span<const Arg> outs) const;
 
   const std::string& kernel_;
+  std::span<const std::string> names_;
   std::shared_ptr<const Prepared> prepared_;
   const ir::Module& traced_;
   std::shared_ptr<const void> note_;

@@ -15,7 +15,7 @@ using ir::Relation;
 // Bounds of one slice as expressions, the way Python clips them.
 class Slicer {
  public:
-  Slicer(ir::Module& m, std::span<const int64_t> sizes, SizeId n) : m_(m), sizes_(sizes), n_(n) {}
+  Slicer(Tracer::State& s, SizeId n) : s_(s), m_(s.m), n_(n) {}
 
   // Bounds that are not there are invalid.
   ir::DimMap run(SizeId from, SizeId to, int64_t step, int32_t source) {
@@ -28,7 +28,7 @@ class Slicer {
       const SizeId width = constant(step > 0 ? step : -step);
       extent = m_.sizes.floordiv(m_.sizes.sub(m_.sizes.add(span, width), one), width);
       // Whether an extent is 1 decides how it broadcasts.
-      if (is_one(extent)) extent = one;
+      if (s_.equal(extent, one)) extent = one;
     }
     return {.source = source, .start = start, .step = step, .extent = extent};
   }
@@ -44,27 +44,7 @@ class Slicer {
 
  private:
   SizeId constant(int64_t v) { return m_.sizes.constant(v); }
-  int64_t value(SizeId s) const { return m_.sizes.eval(s, sizes_); }
-
-  void guard(SizeId left, Relation relation, SizeId right) {
-    if (m_.sizes.as_constant(left) && m_.sizes.as_constant(right)) return;
-    for (const ir::Guard& g : m_.guards)
-      if (g.left == left && g.relation == relation && g.right == right) return;
-    m_.guards.push_back({left, relation, right});
-  }
-  bool at_least(SizeId a, SizeId b) {
-    const bool holds = value(a) >= value(b);
-    if (holds)
-      guard(a, Relation::ge, b);
-    else
-      guard(m_.sizes.sub(b, constant(1)), Relation::ge, a);
-    return holds;
-  }
-  bool is_one(SizeId s) {
-    const bool one = value(s) == 1;
-    guard(s, one ? Relation::eq : Relation::ne, constant(1));
-    return one;
-  }
+  bool at_least(SizeId a, SizeId b) { return s_.at_least(a, b); }
 
   // A bound of a slice: negative ones count from the end; those outside stop at the nearest end.
   SizeId clip(SizeId bound, int64_t step) {
@@ -77,8 +57,8 @@ class Slicer {
     return at_least(high, bound) ? bound : high;
   }
 
+  Tracer::State& s_;
   ir::Module& m_;
-  std::span<const int64_t> sizes_;
   SizeId n_;
 };
 
@@ -133,33 +113,82 @@ ir::ValueId Tracer::State::storage_of(const Value& v) {
   return scratch;
 }
 
-SizeId Tracer::State::bound(const Value& v) {
+void Tracer::State::guard(SizeId left, Relation relation, SizeId right) {
+  if (m.sizes.as_constant(left) && m.sizes.as_constant(right)) return;
+  for (const ir::Guard& g : m.guards)
+    if (g.left == left && g.relation == relation && g.right == right) return;
+  m.guards.push_back({left, relation, right});
+}
+
+bool Tracer::State::at_least(SizeId a, SizeId b) {
+  const bool holds = m.sizes.eval(a, symbol_sizes) >= m.sizes.eval(b, symbol_sizes);
+  if (holds)
+    guard(a, Relation::ge, b);
+  else
+    guard(m.sizes.sub(b, m.sizes.constant(1)), Relation::ge, a);
+  return holds;
+}
+
+bool Tracer::State::equal(SizeId a, SizeId b) {
+  const bool holds = m.sizes.eval(a, symbol_sizes) == m.sizes.eval(b, symbol_sizes);
+  guard(a, holds ? Relation::eq : Relation::ne, b);
+  return holds;
+}
+
+std::optional<SizeId> Tracer::State::as_size(const Value& v) {
   using ir::Opcode;
-  if (v.kind == Value::Kind::literal) return m.sizes.constant(std::get<int64_t>(v.literal));
-  const ir::Op* op = m.def(v.id);
-  const auto operand = [&](size_t i) {
-    return bound({.kind = Value::Kind::value, .weak = true, .id = m.def(v.id)->operands[i]});
-  };
-  if (op != nullptr) {
-    if (op->opcode == Opcode::size) return op->size();
-    if (op->opcode == Opcode::constant) return m.sizes.constant(op->scalar().as<int64_t>());
-    if (op->opcode == Opcode::neg) return m.sizes.mul(m.sizes.constant(-1), operand(0));
-    if (op->opcode == Opcode::add || op->opcode == Opcode::sub || op->opcode == Opcode::mul ||
-        op->opcode == Opcode::floordiv || op->opcode == Opcode::minimum ||
-        op->opcode == Opcode::maximum) {
-      const Opcode opcode = op->opcode;
-      const SizeId x = operand(0), y = operand(1);
-      return opcode == Opcode::add        ? m.sizes.add(x, y)
-             : opcode == Opcode::sub      ? m.sizes.sub(x, y)
-             : opcode == Opcode::mul      ? m.sizes.mul(x, y)
-             : opcode == Opcode::floordiv ? m.sizes.floordiv(x, y)
-             : opcode == Opcode::minimum  ? m.sizes.minimum(x, y)
-                                          : m.sizes.maximum(x, y);
-    }
+  if (v.kind == Value::Kind::literal) {
+    const auto* number = std::get_if<int64_t>(&v.literal);
+    return number != nullptr ? std::optional(m.sizes.constant(*number)) : std::nullopt;
   }
+  const ir::Op* op = v.kind == Value::Kind::value ? m.def(v.id) : nullptr;
+  if (op == nullptr || !is_integer(m.type(v.id).dtype)) return std::nullopt;
+  if (op->opcode == Opcode::size) return op->size();
+  if (op->opcode == Opcode::constant) return m.sizes.constant(op->scalar().as<int64_t>());
+  std::vector<SizeId> x;
+  for (const ir::ValueId operand : std::vector(op->operands)) {
+    const auto size = as_size({.kind = Value::Kind::value, .weak = true, .id = operand});
+    if (!size) return std::nullopt;
+    x.push_back(*size);
+  }
+  const Opcode opcode = m.def(v.id)->opcode;
+  if (opcode == Opcode::neg) return m.sizes.mul(m.sizes.constant(-1), x[0]);
+  if (opcode == Opcode::add) return m.sizes.add(x[0], x[1]);
+  if (opcode == Opcode::sub) return m.sizes.sub(x[0], x[1]);
+  if (opcode == Opcode::mul) return m.sizes.mul(x[0], x[1]);
+  if (opcode == Opcode::floordiv) return m.sizes.floordiv(x[0], x[1]);
+  if (opcode == Opcode::minimum) return m.sizes.minimum(x[0], x[1]);
+  if (opcode == Opcode::maximum) return m.sizes.maximum(x[0], x[1]);
+  return std::nullopt;
+}
+
+SizeId Tracer::State::bound(const Value& v) {
+  if (const auto size = as_size(v)) return *size;
   compile_error("a bound of a slice is computed at run time",
                 {"bounds are integers made of sizes and constants by + - * // min and max",
                  "hint: compute it before the call and pass it as an int"});
+}
+
+std::optional<bool> Tracer::decide(Value v, const Location& where) {
+  using ir::Opcode;
+  State& s = *state_;
+  s.at(where);
+  const SizeId one = s.m.sizes.constant(1);
+  if (const auto number = s.as_size(v)) return !s.equal(*number, s.m.sizes.constant(0));
+  const ir::Op* op = v.kind == Value::Kind::value ? s.m.def(v.id) : nullptr;
+  if (op == nullptr || ir::info(op->opcode).rule != ir::Rule::compare) return std::nullopt;
+  const Opcode opcode = op->opcode;
+  const ir::ValueId left = op->operands[0], right = op->operands[1];
+  const auto x = s.as_size({.kind = Value::Kind::value, .weak = true, .id = left});
+  const auto y = s.as_size({.kind = Value::Kind::value, .weak = true, .id = right});
+  if (!x || !y) return std::nullopt;
+  if (opcode == Opcode::eq) return s.equal(*x, *y);
+  if (opcode == Opcode::ne) return !s.equal(*x, *y);
+  if (opcode == Opcode::ge) return s.at_least(*x, *y);
+  if (opcode == Opcode::le) return s.at_least(*y, *x);
+  if (opcode == Opcode::gt) return s.at_least(*x, s.m.sizes.add(*y, one));
+  PK_CHECK(opcode == Opcode::lt, ir::info(opcode).name);
+  return s.at_least(*y, s.m.sizes.add(*x, one));
 }
 
 ir::DimMap Tracer::State::whole_dimension(ir::ValueId ref, size_t dimension) {
@@ -212,7 +241,7 @@ Value Tracer::index(Value v, std::span<const Index> indices, const Location& whe
       continue;
     }
     const SizeId n = s.m.type(storage).shape[static_cast<size_t>(source)];
-    Slicer slicer(s.m, s.symbol_sizes, n);
+    Slicer slicer(s, n);
     if (i.kind == Index::Kind::integer) {
       const SizeId index = s.bound(i.integer);
       const std::optional<SizeId> at = slicer.pick(index);

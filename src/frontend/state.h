@@ -48,6 +48,10 @@ struct Tracer::State {
   ir::ValueId root(ir::ValueId ref) const;
   ir::ValueId storage_of(const Value& v);  // index.cpp
   SizeId bound(const Value& v);            // of a slice
+  std::optional<SizeId> as_size(const Value& v);
+  // Facts about sizes in this call, kept as guards.
+  bool at_least(SizeId a, SizeId b);
+  bool equal(SizeId a, SizeId b);
   ir::DimMap whole_dimension(ir::ValueId ref, size_t dimension);
   /// Real parts of complex values, and what else becomes real.
   Value real(const Value& v);
@@ -84,6 +88,7 @@ struct Tracer::State {
   void store(const Value& target, const Value& v, const char* what);
 
  private:
+  void guard(SizeId left, ir::Relation relation, SizeId right);
   void write(ir::ValueId target, ir::ValueId value);
   bool unify(SizeId a, SizeId b);
   uint32_t last_symbol(SizeId size) const;  // of an expression that has one

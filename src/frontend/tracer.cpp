@@ -223,10 +223,10 @@ ir::Module Tracer::finish(std::span<const Value> returned, const Location& where
   State& s = *state_;
   s.at(where);
   if (returned.empty() && !s.stored)
-    s.compile_error(
-        "kernel `" + s.m.name +
-            "` computes nothing: it neither returns a value nor stores into an argument",
-        {"hint: return the result, or store it with o[...] = value"});
+    s.compile_error("kernel `" + s.m.name +
+                        "` computes nothing: it stores into no argument, and returns nothing or "
+                        "its arguments as they are",
+                    {"hint: return the result, or store it with o[...] = value"});
   std::vector<ir::ValueId> results;
   for (const Value& v : returned) {
     const DType type = s.type(v).dtype;

@@ -56,6 +56,7 @@ struct Index {
 
 class Tracer {
  public:
+  struct State;  // state.h
   Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition);
   ~Tracer();
 
@@ -92,6 +93,10 @@ class Tracer {
   Value real(Value v, const Location& where);
   Value imag(Value v, const Location& where);
 
+  /// The truth of a comparison of sizes and integers, or of an integer made of them, in this call:
+  /// it becomes a guard. Nothing: it is known when the kernel runs.
+  std::optional<bool> decide(Value v, const Location& where);
+
   DType dtype(Value v) const;                // weak ones: int64, float64 or complex128
   std::vector<SizeId> shape(Value v) const;  // valid until the next apply or store
   const ir::Module& module() const;
@@ -103,7 +108,6 @@ class Tracer {
   ir::Module finish(std::span<const Value> returned, const Location& where);
 
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

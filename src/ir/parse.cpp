@@ -106,7 +106,7 @@ class Parser {
     const auto d = dtype_from_text(t.text);
     if (!d)
       lexer_.fail(t, "unknown type `" + std::string(t.text) + "`",
-                  {"types: bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64"});
+                  {"types: bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64"});
     return *d;
   }
 

@@ -98,7 +98,8 @@ TEST(TraceErrors, Stores) {
 TEST(TraceErrors, KernelThatComputesNothing) {
   const Diagnostic d = failure<CompileError>({kX}, [](Trace& t) { t.finish(); });
   EXPECT_EQ(d.message,
-            "kernel `f` computes nothing: it neither returns a value nor stores into an argument");
+            "kernel `f` computes nothing: it stores into no argument, and returns nothing or its "
+            "arguments as they are");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ FLOATS = (
     "{} % {}",
 )
 INTEGERS = ("{} & {}", "{} | {}", "{} ^ {}", "~{}", "{} << 3", "{} >> 1", "{} // 7", "{} % 5")
-UNARY = ("-{}", "np.abs({})", "np.square({})", "np.sign({})")
+UNARY = ("-{}", "np.abs({})", "np.square({})", "np.sign({}) + 0")
 
 
 class Program:

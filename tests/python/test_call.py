@@ -112,7 +112,7 @@ def test_out_is_checked_before_anything_is_written():
     assert "int32" in text and "float32" in text and not o.any()
     refused("is a list", lambda: fma(A, B, C, out=[0.0] * 6))
     refused("foreign byte order", lambda: fma(A, B, C, out=np.zeros(6, ">f4")))
-    refused("1 results, out= brings 2", lambda: fma(A, B, C, out=(None, None)))
+    refused("1 result, out= brings 2", lambda: fma(A, B, C, out=(None, None)))
 
 
 def test_out_casts_as_ufuncs_do(backend):
@@ -214,3 +214,34 @@ def test_calls_do_not_leak():
             fma(x, x, o[:3])
     gc.collect()
     assert (sys.getrefcount(x), sys.getrefcount(o)) == before
+
+
+def unaligned(values):
+    memory = np.zeros(values.nbytes + 1, "u1")
+    array = memory[1:].view(values.dtype)
+    array[...] = values
+    return array
+
+
+def test_unaligned_arrays_are_used_in_place(backend):
+    x = unaligned(np.arange(9.0))
+    add = pk.kernel(lambda x, y: x + y)
+    assert add(x, 1.0, out=x, backend=backend) is x
+    np.testing.assert_array_equal(x, np.arange(9.0) + 1)
+
+    @pk.kernel
+    def both(a, b):
+        a += 1
+        b *= 2
+
+    with pytest.raises(pk.LaunchError, match="share memory"):
+        both(x, x, backend=backend)
+    # Elements that are no whole elements apart are copied there and back.
+    packed = np.zeros(5, dtype=[("a", "u1"), ("b", "f4")])
+    both(packed["b"], np.zeros(5, "f4"), backend=backend)
+    np.testing.assert_array_equal(packed["b"], 1)
+
+
+def test_arrays_that_differ_in_each_trace():
+    with pytest.raises(pk.CompileError, match="meets another array each time"):
+        pk.kernel(lambda x: x + np.random.rand(3))(np.ones(3))

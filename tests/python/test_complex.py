@@ -532,3 +532,15 @@ def test_truth_and_conversion_of_traced_complex():
     for function in (lambda z: complex(z), lambda z: z if z else -z, lambda z: float(z)):
         with pytest.raises(pk.CompileError, match="known when the kernel runs"):
             pk.kernel(function)(z)
+
+
+def test_nan_to_num(backend):
+    z = np.array([complex(np.nan, 1), complex(np.inf, 2), complex(-3, -np.inf), 1 + 1j])
+    check(pk.kernel(lambda z: np.nan_to_num(z)), z, backend=backend)
+    check(pk.kernel(lambda z: np.nan_to_num(z, nan=1.0, posinf=2.0)), z, backend=backend)
+
+
+def test_angle_of_real_numbers():
+    angle = pk.kernel(lambda x: np.angle(x))
+    for dtype in ("bool", "int8", "float32"):
+        check(angle, np.array([-1, 0, 1]).astype(dtype), ulps=1)

@@ -69,7 +69,7 @@ def test_plain_traceback_shows_no_inside_of_picokernel():
         (lambda x: x * complex(x), "complex()", "complex128"),  # here
         (lambda x: [1, 2, 3][x], "as an index", "constants"),  # here
         (lambda x: x * range(x.shape[0])[1], "as an index", "constants"),  # here
-        (lambda x: np.asarray(x) * 2, "cannot become a NumPy array", "elementwise"),  # here
+        (lambda x: np.asarray(x) * 2, "cannot become a NumPy array", "zeros_like"),  # here
         (lambda x: -x if 1 in x else x, "`in` on a traced", "pk.where"),  # here
         (lambda x: x and x, "truth of a traced", "& | ~"),  # here
         (lambda x: x @ x, "matrix multiplication", "np.matmul"),  # here

@@ -146,3 +146,50 @@ def test_an_empty_part_of_a_reversed_array(backend):
         v[1:-1] *= v
 
     check(nothing, array(1), backend=backend)
+
+
+@pk.kernel
+def decided_by_sizes(x, n):
+    if x.shape[0] > 3 and n >= 2:
+        return x[: min(2, x.shape[0])] * n
+    if x.shape == (3,):
+        return x + 1
+    return x - n
+
+
+def test_comparisons_of_sizes_are_decided_by_the_call(backend):
+    for size, n in ((5, 2), (5, 1), (9, 2), (3, 2), (2, 7), (3, 1)):
+        check(decided_by_sizes, array(size), n, backend=backend)
+
+
+def test_what_they_decide_is_a_guard():
+    kernel = pk.kernel(decided_by_sizes.__wrapped__)
+    kernel(array(5), 2)
+    with pk.profile() as profile:
+        for size in (6, 700):
+            kernel(array(size), 2)
+    assert sum(event.name.startswith("trace") for event in profile.events()) == 0
+    assert "n0 >= 4" in kernel.ir()
+
+
+def test_an_except_in_the_function_hides_no_constant():
+    @pk.kernel
+    def careless(x):
+        try:
+            y = x + np.arange(4.0)
+        except:  # noqa: E722
+            y = x * 0
+        return y
+
+    check(careless, array(4).astype(float))
+
+
+def test_aliases_are_aliases(backend):
+    @pk.kernel
+    def aliases(x, y):
+        a = x.astype(x.dtype, copy=False)
+        a += 1
+        b = y.conj()
+        b *= 2
+
+    check(aliases, array(4), array(4), backend=backend)

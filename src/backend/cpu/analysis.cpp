@@ -51,7 +51,7 @@ class Analyser {
   // Wrapping, like the indices themselves.
   static int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
 
-  Variance classify_pure(const ir::Op& op) const {
+  Variance classify_pure(const ir::Op& op) {
     const auto any = [&](auto&& test) { return std::ranges::any_of(op.operands, test); };
     if (!any([&](ValueId v) { return varies(v); })) return {};
     const Variance varying{Variation::varying, {}};
@@ -73,8 +73,10 @@ class Analyser {
       if (a && b) r.step = wrap(uint64_t(*a) * uint64_t(*b));
       return r;
     }
-    if (op.opcode == Opcode::mod && of(x).unit() && constant(y).value_or(0) > 0)
-      return {Variation::periodic, constant(y)};
+    // Of the index itself, and one period in a body.
+    if (op.opcode == Opcode::mod && x == body_.params.back() && constant(y).value_or(0) > 0 &&
+        period_.value_or(*constant(y)) == *constant(y))
+      return {Variation::periodic, period_ = constant(y)};
     return varying;
   }
 
@@ -136,7 +138,7 @@ class Analyser {
     unsigned widest = 0, narrowest_access = 64;
     bool calls = false, any_access = false, interleaved = false;
     size_t weight = 0, other_strides = 0;
-    int64_t period = 1;  // one nest has one
+    int64_t period = 1;
     std::set<ValueId> broadcast;
     std::vector<std::pair<size_t, int>> events;  // (op number, +1 or -1) of live vectors
     std::vector<size_t> last(m_.values.size(), 0);
@@ -282,6 +284,7 @@ class Analyser {
   const Target& target_;
   BodyAnalysis result_;
   bool stored_ = false;
+  std::optional<int64_t> period_;
 };
 
 }  // namespace

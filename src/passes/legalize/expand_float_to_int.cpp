@@ -19,21 +19,24 @@ struct Bounds {
   bool max_is_exact;  // max is the integer maximum itself
 };
 
+template <class F, class T>
+Bounds bounds_of() {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using Limits = std::numeric_limits<T>;
+    const F past = std::ldexp(F(1), Limits::digits);
+    const bool exact = Limits::digits <= std::numeric_limits<F>::digits;
+    const F max = exact ? static_cast<F>(Limits::max()) : std::nextafter(past, F(0));
+    return {Scalar::of(static_cast<F>(Limits::min())), Scalar::of(max), Scalar::of(past),
+            Scalar::of(Limits::max()), exact};
+  } else {
+    return {};
+  }
+}
+
+// From float32 or float64.
 Bounds bounds(DType from, DType to) {
-  return visit(from, [&]<class F>(F*) -> Bounds {
-    return visit(to, [&]<class T>(T*) -> Bounds {
-      if constexpr (std::is_floating_point_v<F> && std::is_integral_v<T> &&
-                    !std::is_same_v<T, bool>) {
-        using Limits = std::numeric_limits<T>;
-        const F past = std::ldexp(F(1), Limits::digits);
-        const bool exact = Limits::digits <= std::numeric_limits<F>::digits;
-        const F max = exact ? static_cast<F>(Limits::max()) : std::nextafter(past, F(0));
-        return {Scalar::of(static_cast<F>(Limits::min())), Scalar::of(max), Scalar::of(past),
-                Scalar::of(Limits::max()), exact};
-      } else {
-        return {};
-      }
-    });
+  return visit(to, [&]<class T>(T*) {
+    return from == DType::f32 ? bounds_of<float, T>() : bounds_of<double, T>();
   });
 }
 
