@@ -149,13 +149,22 @@ PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, P
   std::vector<PyObject*> originals = p.objects;
   for (size_t i = 0, n = 0; i < b.values.size(); ++i)
     if (!is_constant(k, i, b.values[i])) originals[n++] = b.values[i];
+  // Fresh results live in what `run` gave, numbers of rank 0 as other objects than it made.
+  const Note& note = *p.entry->note;
+  for (size_t i = 0; i < note.slots.size(); ++i)
+    if (note.slots[i] >= 0)
+      p.out_objects[static_cast<size_t>(note.slots[i])] =
+          note.kind == Note::Kind::value ? owned.ptr()
+          : note.kind == Note::Kind::tuple
+              ? PyTuple_GET_ITEM(owned.ptr(), static_cast<Py_ssize_t>(i))
+              : PyList_GET_ITEM(owned.ptr(), static_cast<Py_ssize_t>(i));
   if (b.out != nullptr && !PyTuple_Check(b.out)) p.out_objects[0] = b.out;
   if (b.out != nullptr && PyTuple_Check(b.out))
     for (size_t i = 0; i < p.outs.size(); ++i)
       if (PyObject* out = PyTuple_GET_ITEM(b.out, static_cast<Py_ssize_t>(i)); out != Py_None)
         p.out_objects[i] = out;
-  if (b.out == nullptr && !p.entry->note->hands_back_argument) return owned.inc_ref().ptr();
-  return results(*p.entry->note, originals.data(), p.out_objects.data(), false);
+  if (b.out == nullptr && !note.hands_back_argument) return owned.inc_ref().ptr();
+  return results(note, originals.data(), p.out_objects.data(), false);
 }
 
 }  // namespace picokernel::python

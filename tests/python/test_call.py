@@ -245,3 +245,18 @@ def test_unaligned_arrays_are_used_in_place(backend):
 def test_arrays_that_differ_in_each_trace():
     with pytest.raises(pk.CompileError, match="meets another array each time"):
         pk.kernel(lambda x: x + np.random.rand(3))(np.ones(3))
+
+
+def test_a_number_and_an_argument_as_results():
+    """At the first call too, where a constant made while tracing is a hidden argument."""
+    for body in (
+        lambda a, s: (a, s + np.where(True, 3, 1)),
+        lambda a, s: [s < np.asarray(2.5), a, s * np.asarray(2)],
+    ):
+        kernel = pk.kernel(body)
+        x = np.ones(3)
+        for _ in range(3):
+            got, want = kernel(x, 1.0), body(x, 1.0)
+            assert [type(g) for g in got] == [type(w) for w in want]
+            assert [g is x for g in got] == [w is x for w in want]
+            assert all(np.array_equal(g, w) for g, w in zip(got, want, strict=True))
