@@ -143,7 +143,9 @@ KernelCacheBase::Value KernelCacheBase::get_or_build(const CacheKey& key, Value 
     return entry->value;
   }
 
-  const CacheKey* before = nearest(key);
+  // It compares with every entry: only for those who ask.
+  const bool asked = lookup != nullptr || trace::enabled();
+  const CacheKey* before = asked ? nearest(key) : nullptr;
   if (lookup != nullptr)
     *lookup = {false,
                before == nullptr ? "the cache was empty" : describe_difference(*before, key)};
