@@ -8,9 +8,9 @@ JOBS := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 # Sources by the tools that format them. ops.def and other tables are laid out by hand.
 cxx_files = $(shell find include src tools python/src tests bench examples \
                     \( -name '*.h' -o -name '*.cpp' \) 2>/dev/null)
-py_files = python scripts tests $(wildcard bench examples)
+py_files = python scripts tests tools $(wildcard bench examples)
 
-.PHONY: help setup build demo test bench format check-format check-layers clean
+.PHONY: help setup build demo test bench accuracy wheel test-wheel test-cross format check-format check-layers clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | \
@@ -20,8 +20,8 @@ help: ## this list
 .venv/.setup: scripts/setup.sh scripts/requirements.py pyproject.toml
 	@scripts/setup.sh
 
-.venv/.setup-bench: .venv/.setup
-	@scripts/setup.sh --bench
+.venv/.setup-%: .venv/.setup
+	@scripts/setup.sh --$*
 
 setup: ## install what is missing: system packages by apt-get, Python packages into .venv
 	@scripts/setup.sh
@@ -47,6 +47,19 @@ bench: build .venv/.setup-bench ## measure against numba, numexpr and jax, a pro
 	@.venv/bin/picokernel bench elementwise --peers
 	@for program in build/bench/bin/*; do "$$program" || exit; done
 
+accuracy: build ## the errors of mathematical functions that have changed, into docs/accuracy.md; all of them: an hour
+	@$(PYTHON_BIN) tools/accuracy measure
+
+wheel: .venv/.setup-wheel ## self-contained wheels into dist/, one for each CPython at hand
+	@rm -f dist/*.whl
+	@scripts/wheels.sh
+
+test-wheel: ## install the wheels of dist/ into empty environments and run kernels there
+	@python3 tests/wheel_test.py dist/*.whl
+
+test-cross: .venv/.setup-cross ## by zig: the core for aarch64 Linux and macOS; the former's tests under qemu
+	@scripts/cross.sh aarch64-linux-musl aarch64-macos
+
 format: .venv/.setup ## lay out all sources
 	@.venv/bin/clang-format -i $(cxx_files)
 	@.venv/bin/ruff check --fix $(py_files)
@@ -61,4 +74,4 @@ check-layers: .venv/.setup ## includes against the layers, and the limits on siz
 	@$(PYTHON_BIN) scripts/check_layers.py
 
 clean: ## remove what was built; .venv stays
-	rm -rf build build-asan out python/picokernel/*.so
+	rm -rf build build-* dist out python/picokernel/*.so

@@ -43,7 +43,8 @@ VENDORS = {
     r"nlohmann/": "src/trace",
 }
 
-MAX_SRC_LINES = 25_000
+MAX_SRC_LINES = 25_000  # without tables that tools/fit writes
+GENERATED = re.compile(r"_coefficients\.h$")
 MAX_PYTHON_SHARE = 0.20
 MAX_FILE_LINES = 800
 MAX_PASS_LINES = 300
@@ -123,7 +124,8 @@ def check_includes(root: pathlib.Path) -> list[str]:
 
 def check_sizes(root: pathlib.Path) -> list[str]:
     errors = []
-    src = sum(map(line_count, files_under(root, ["src"], CXX_SUFFIXES)))
+    written = [p for p in files_under(root, ["src"], CXX_SUFFIXES) if not GENERATED.search(p.name)]
+    src = sum(map(line_count, written))
     product = sum(map(line_count, files_under(root, PRODUCT, CXX_SUFFIXES | {".py"})))
     python = sum(map(line_count, files_under(root, ["python"], {".py"})))
     share = python / product if product else 0.0

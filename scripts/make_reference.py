@@ -20,6 +20,7 @@ from picokernel import _core, profiler  # noqa: E402
 # Sections and their names; what is public and missing here is an error.
 PYTHON = {
     "Kernels": [picokernel.kernel, picokernel.Kernel, picokernel.functions],
+    "Functions that NumPy lacks": [picokernel.erf, picokernel.erfc, picokernel.rsqrt],
     "Backends": [picokernel.backends, picokernel.use],
     "Profiles": [picokernel.profile, profiler.Profiler, picokernel.span, _core.TraceEvent],
     "Memory and threads": [
@@ -32,7 +33,9 @@ PYTHON = {
 }  # fmt: skip
 FROM_NUMPY = ["clip", "maximum", "minimum", "where"]
 
-HEADERS = ["kernel", "expr", "array", "dtype", "half", "diagnostic", "profile", "memory"]
+HEADERS = [
+    "kernel", "accuracy", "expr", "array", "dtype", "half", "diagnostic", "profile", "memory", "stop",
+]  # fmt: skip
 
 
 # ---- Python

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # Installs what a checkout needs to build, test and run: system packages by apt-get, Python packages into .venv.
-# Usage: scripts/setup.sh [--bench]     --bench adds the peers that `make bench` measures against.
+# Usage: scripts/setup.sh [--bench] [--wheel] [--cross]
+#   --bench adds the peers that `make bench` measures against, --wheel what makes wheels portable, --cross what compiles for
+#   other machines and runs their programs.
 # It looks first and installs only what is missing. PYTHON=... chooses the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-bench=0
+bench=0 wheel=0 cross=0
 for arg in "$@"; do
   case "$arg" in
     --bench) bench=1 ;;
-    *) echo "setup: unknown option '$arg'; the only one is --bench" >&2; exit 2 ;;
+    --wheel) wheel=1 ;;
+    --cross) cross=1 ;;
+    *) echo "setup: unknown option '$arg'; there are --bench, --wheel and --cross" >&2; exit 2 ;;
   esac
 done
 
@@ -104,6 +108,10 @@ find_missing() {
   has_header xxhash.h || missing+=(libxxhash-dev)
   has_header nlohmann/json.hpp || missing+=(nlohmann-json3-dev)
   if ((bench)); then has_header benchmark/benchmark.h || missing+=(libbenchmark-dev); fi
+  if ((cross)); then
+    command -v qemu-aarch64 >/dev/null || missing+=(qemu-user)
+    [ -e /usr/src/googletest/CMakeLists.txt ] || missing+=(googletest)
+  fi
   has_llvm || missing+=(llvm)
   choose_python
   local version lack
@@ -227,6 +235,11 @@ pip_install mlx mlx || say "MLX could not be installed: its backend will not be 
 if ((bench)); then
   pip_install bench bench project || die "pip could not install the peers of make bench; see above"
 fi
+if ((wheel)); then pip_install wheel wheel || die "pip could not install what wheels need; see above"; fi
+if ((cross)); then pip_install cross cross || die "pip could not install zig; see above"; fi
 link_checkout
 touch .venv/.setup
-if ((bench)); then touch .venv/.setup-bench; fi # after .setup, on which it depends in the Makefile
+# After .setup, on which they depend in the Makefile.
+if ((bench)); then touch .venv/.setup-bench; fi
+if ((wheel)); then touch .venv/.setup-wheel; fi
+if ((cross)); then touch .venv/.setup-cross; fi

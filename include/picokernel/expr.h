@@ -200,7 +200,7 @@ PK_API Expr apply(const char* ufunc, std::initializer_list<Operand> operands);
 #define PK_UNARY_FUNCTIONS(X) \
   X(abs) X(absolute) X(negative) X(positive) X(sign) X(square) X(reciprocal) X(sqrt) X(exp) \
   X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(cbrt) X(sin) X(cos) X(tan) X(arcsin) \
-  X(arccos) X(arctan) X(sinh) X(cosh) X(tanh) X(arcsinh) X(arccosh) X(arctanh) X(spacing) X(conjugate) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
+  X(arccos) X(arctan) X(sinh) X(cosh) X(tanh) X(arcsinh) X(arccosh) X(arctanh) X(erf) X(erfc) X(spacing) X(conjugate) X(fabs) X(rint) X(floor) X(ceil) X(trunc) X(degrees) \
   X(radians) X(isnan) X(isinf) X(isfinite) X(signbit) X(logical_not)
 #define PK_BINARY_FUNCTIONS(X) \
   X(floor_divide) X(true_divide) X(remainder) X(power) X(pow) X(float_power) X(heaviside) X(arctan2) X(hypot) X(logaddexp) X(logaddexp2) X(nextafter) X(fmod) \
@@ -238,6 +238,10 @@ PK_UNARY_FUNCTIONS(PK_DEFINE)
 PK_BINARY_FUNCTIONS(PK_DEFINE)
 #undef PK_DEFINE
 
+/// 1 / sqrt(a).
+inline Expr rsqrt(Operand a) {
+  return detail::apply("true_divide", {{1, a.where}, {detail::apply("sqrt", {a}), a.where}});
+}
 // Of integers only.
 inline Expr bitwise_count(Operand a) { return detail::apply("bitwise_count", {a}); }
 inline Expr gcd(Operand a, Operand b) { return detail::apply("gcd", {a, b}); }

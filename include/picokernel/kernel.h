@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <picokernel/accuracy.h>
 #include <picokernel/array.h>
 #include <picokernel/expr.h>
 
@@ -23,6 +24,7 @@ struct Options {
   std::string backend = {};                  // empty: PICOKERNEL_BACKEND, else the fastest live one
   std::string name = "kernel";               // in messages, IR and traces
   std::vector<std::string> parameters = {};  // their names there
+  FloatMode floats = {};                     // accuracy of exp, sin and their kin; fastmath
 };
 
 /// A backend, and whether this machine runs it.

@@ -1,6 +1,7 @@
 // All of picokernel, as namespace pk.
 #pragma once
 
+#include <picokernel/accuracy.h>
 #include <picokernel/array.h>
 #include <picokernel/diagnostic.h>
 #include <picokernel/dtype.h>
@@ -8,5 +9,6 @@
 #include <picokernel/kernel.h>
 #include <picokernel/memory.h>
 #include <picokernel/profile.h>
+#include <picokernel/stop.h>
 
 namespace pk = picokernel;

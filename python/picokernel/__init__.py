@@ -16,6 +16,7 @@ from numpy import clip, maximum, minimum, where
 from . import _core
 from ._core import __version__, backends, empty, num_threads, set_num_threads, span
 from .errors import CompileError, Error, InternalError, KernelError, LaunchError
+from .functions import erf, erfc, rsqrt
 from .kernel import Kernel, kernel
 
 _core._use_vectorcall(Kernel)
@@ -31,12 +32,15 @@ __all__ = [
     "backends",
     "clip",
     "empty",
+    "erf",
+    "erfc",
     "functions",
     "kernel",
     "maximum",
     "minimum",
     "num_threads",
     "profile",
+    "rsqrt",
     "set_num_threads",
     "span",
     "trim",
@@ -75,7 +79,8 @@ def profile(path=None):
 
 
 def functions():
-    """Names of NumPy's functions that kernels can use, sorted: `np.hypot` is "hypot"."""
+    """Names of NumPy's functions that kernels can use, sorted: `np.hypot` is "hypot". Beside them there
+    are erf, erfc and rsqrt of this package, and scipy.special's erf and erfc."""
     from .numpy_functions import functions
 
     return functions()

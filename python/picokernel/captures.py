@@ -9,6 +9,7 @@ import contextlib
 import dis
 import enum
 import functools
+import importlib.util
 import os
 import sys
 import types
@@ -27,6 +28,7 @@ _FUNCTIONS = (
     *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType),
     *(types.GenericAlias, np.ufunc, type(np.sum), _core.KernelBase),
 )
+_SLOTS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _PACKAGE = os.path.dirname(os.path.realpath(__file__)) + os.sep
 _PREFIXES = (os.path.dirname(os.path.realpath(os.__file__)) + os.sep, _PACKAGE)
 
@@ -75,10 +77,13 @@ def freeze(value, what="an argument"):
 
 
 def functions_in(values):
-    """The Python functions and kernels among values and in tuples of them."""
+    """The Python functions, kernels and users' classes among values and in tuples of them."""
     for value in values:
         if isinstance(value, tuple):
             yield from functions_in(value)
+        elif isinstance(value, type):
+            if not _installed(value):
+                yield value
         elif isinstance(value, (types.FunctionType, _core.KernelBase)):
             yield value
 
@@ -89,15 +94,15 @@ def captures(roots):
     is there. `arrays` are the numbers of the watches whose object is an array, each array once."""
     walk = _Walk()
     for root in roots:
-        walk.function(_python_function(root))
-    arrays, numbers, key = [], {}, []
+        walk.root(root, getattr(root, "__name__", ""), None)
+    arrays, numbers, key = [], {}, [Same(root) for root in roots[1:]]
     for i, (_, _, value, name) in enumerate(walk.watches):
         if isinstance(value, np.ndarray):
             if id(value) not in numbers:
                 numbers[id(value)] = len(arrays)
                 arrays.append(i)
             key.append((name, numbers[id(value)]))
-        elif value is _ABSENT or isinstance(value, types.ModuleType):
+        elif value is _ABSENT or isinstance(value, (types.ModuleType, property)):
             key.append((name, Same(value)))
         else:
             key.append((name, freeze(value)))
@@ -110,6 +115,8 @@ absent = _ABSENT
 def with_arrays(function, replacements, memo=None):
     """The function with captured arrays replaced: a dict from id(array) to what stands for it."""
     memo = {} if memo is None else memo
+    if isinstance(function, type):
+        return function
     if id(function) in memo:
         return memo[id(function)]
     if isinstance(function, _core.KernelBase):
@@ -143,11 +150,26 @@ class _Walk:
         self.watches = []
         self.seen = set()
 
+    def root(self, value, name, place):
+        if isinstance(value, type):
+            self.whole(value, name, place or (None, 0, 0, 0))
+        else:
+            self.function(_python_function(value))
+
     def function(self, function):
         if function is None or id(function) in self.seen or _installed(function):
             return
         self.seen.add(id(function))
         code = function.__code__
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            if isinstance(value, type):
+                place = (code.co_filename, code.co_firstlineno, 0, 0)
+                self.reached(value, (), value.__name__, place)
+        for name, _, place in _names(code, ("IMPORT_NAME",)):
+            if not _installed_package(name.partition(".")[0]):
+                hint = f"import '{name}' at the top of the file: there, changes of it are seen"
+                message = f"the kernel imports '{name}' while it is traced"
+                raise at_line(CompileError, message, place, [hint])
         for name, chain, place in _names(code, _GLOBALS):
             scope = function.__globals__
             value = scope.get(name, _ABSENT)
@@ -167,18 +189,26 @@ class _Walk:
         shown = shown or name
         if not any(c is container and n == name for c, n, *_ in self.watches):
             self.watches.append((container, name, value, shown))
-        elif not chain:
-            return
         self.reached(value, chain, shown, place)
 
     def reached(self, value, chain, name, place):
         """What the kernel's code can do with a value that it reached under this name."""
         if isinstance(value, (types.ModuleType, type)):
-            if chain and not _installed(value):
+            if _installed(value):
+                return
+            if chain:
                 self.attribute(value, chain, name, place)
+            elif isinstance(value, type):
+                self.whole(value, name, place)
+            else:
+                hint = f"read what is needed where it is used, as in '{name}.rate'"
+                message = f"the kernel hands the module '{name}' on, and its names may change"
+                raise at_line(CompileError, message, place, [hint])
             return
         for function in functions_in((value,)):
-            self.function(_python_function(function))
+            self.root(function, name, place)
+        if chain and isinstance(value, types.FunctionType) and chain[0] in vars(value):
+            self.attribute(value, chain, name, place)
         if value is _ABSENT or isinstance(value, np.ndarray):
             return
         try:
@@ -189,6 +219,24 @@ class _Walk:
                 hint = f"make '{name}' a tuple if it is constant, or an array"
             message = f"the kernel reads '{name}', a {type(value).__name__} from outside"
             raise at_line(CompileError, message, place, [hint]) from None
+
+    def whole(self, cls, name, place):
+        """A class that the code makes objects of or hands on: all that it and its bases hold."""
+        if id(cls) in self.seen or issubclass(cls, enum.Enum):
+            return
+        self.seen.add(id(cls))
+        for owner in (c for c in cls.__mro__ if not _installed(c)):
+            for attribute, raw in list(vars(owner).items()):
+                shown = f"{name}.{attribute}"
+                if isinstance(raw, property):
+                    self.watches.append((owner, attribute, raw, shown))
+                    self.function(raw.fget)
+                elif isinstance(raw, classmethod):  # reading it makes a new object each time
+                    self.function(_python_function(raw.__func__))
+                elif isinstance(raw, (types.FunctionType, staticmethod)):
+                    self.watch(owner, attribute, getattr(owner, attribute), (), place, shown)
+                elif not (attribute.startswith("__") or isinstance(raw, _SLOTS)):
+                    self.watch(owner, attribute, raw, (), place, shown)
 
     def attribute(self, owner, chain, name, place):
         scope = vars(owner)
@@ -236,16 +284,28 @@ def _installed(thing):
     return module.__name__.partition(".")[0] in sys.stdlib_module_names
 
 
+def _installed_package(name):
+    if name in sys.stdlib_module_names:
+        return True
+    spec = importlib.util.find_spec(name) if name else None
+    return spec is not None and bool(spec.origin) and _installed_file(spec.origin)
+
+
 def _names(code, opnames):
     """(name, chain of attributes, place) of the names that code loads, functions in it included."""
     return _names_of(Same(code), opnames)
+
+
+@functools.lru_cache(maxsize=64)
+def _instructions(same):  # of one code object, several kinds of names are asked for: it takes long
+    return [i for i in dis.get_instructions(same.object) if i.opname != "CACHE"]
 
 
 @functools.lru_cache(maxsize=1024)
 def _names_of(same, opnames):
     code = same.object
     found = []
-    instructions = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    instructions = _instructions(same) if code.co_names or code.co_freevars else ()
     for n, instruction in enumerate(instructions):
         if instruction.opname not in opnames:
             continue

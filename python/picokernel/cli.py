@@ -1,4 +1,4 @@
-"""The command line: `picokernel demo | bench | doctor | trace check`."""
+"""The command line: `picokernel demo | bench | profile | doctor | cache | trace`."""
 
 import argparse
 import os
@@ -15,6 +15,12 @@ def _sizes(text):
     if any(n < 1 for n in sizes):
         raise argparse.ArgumentTypeError("sizes are at least 1")
     return sizes
+
+
+def _positive(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
 
 
 def _names(text):
@@ -37,6 +43,52 @@ def _doctor(args):
     from .doctor import report
 
     print(report())
+    return 0
+
+
+def _cache_contents():
+    from . import _core
+
+    folder, problem, *contents = _core.cache_contents()
+    if problem:
+        raise Error(f"{folder}: {problem}")
+    return folder, *contents
+
+
+def _cache_info(args):
+    folder, kernels, size, most = _cache_contents()
+    mib = 1 << 20
+    print(f"folder   {folder or 'none: HOME is not set'}")
+    print(f"kernels  {kernels}")
+    print(f"size     {size / mib:.1f} MiB of {most / mib:.0f}" + " (off)" * (most == 0))
+    return 0
+
+
+def _cache_clear(args):
+    from . import _core
+
+    _cache_contents()
+    print(f"removed {_core.clear_cache()} kernels")
+    return 0
+
+
+def _profile(args):
+    from . import script
+
+    return script.run(args.program, args.arguments, args.module, args.out, args.html)
+
+
+def _trace_merge(args):
+    from .trace_files import merge
+
+    merge(args.out, args.files)
+    return 0
+
+
+def _trace_compare(args):
+    from .trace_files import compare
+
+    print(compare(args.first, args.second), end="")
     return 0
 
 
@@ -74,19 +126,44 @@ def _parser():
     bench.add_argument("works", nargs="*", metavar="WORK", help="rows of it (default: all)")
     bench.add_argument("--backends", type=_names, help="such as numpy,cpu (default: all live)")
     bench.add_argument("--sizes", type=_sizes, help="such as 1e3,1e6 (default: each row's)")
-    bench.add_argument("--rounds", type=int, default=7, help="timed rounds (default: %(default)s)")
+    bench.add_argument(
+        "--rounds", type=_positive, default=7, help="timed rounds (default: %(default)s)"
+    )
     bench.add_argument("--peers", action="store_true", help="beside numba, numexpr, jax and C")
     bench.add_argument("--json", help="write the figures to this file too")
     bench.set_defaults(run=_bench)
 
+    profile = commands.add_parser("profile", help="run a script and say where its time goes")
+    profile.add_argument("--out", metavar="FILE", help="trace (default: SCRIPT.trace.json)")
+    profile.add_argument("--html", metavar="FILE", help="a page with timeline and tables, too")
+    profile.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module")
+    profile.add_argument("program", metavar="SCRIPT")
+    profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own")
+    profile.set_defaults(run=_profile)
+
     doctor = commands.add_parser("doctor", help="which backends run here, and the machine")
     doctor.set_defaults(run=_doctor)
+
+    cache = commands.add_parser("cache", help="compiled kernels on disk")
+    verbs = cache.add_subparsers(required=True, metavar="verb")
+    info = verbs.add_parser("info", help="where they are, how many, how large")
+    info.set_defaults(run=_cache_info)
+    clear = verbs.add_parser("clear", help="remove them all")
+    clear.set_defaults(run=_cache_clear)
 
     trace = commands.add_parser("trace", help="work on traces")
     verbs = trace.add_subparsers(required=True, metavar="verb")
     check = verbs.add_parser("check", help="is a trace legal, so that Perfetto loses nothing?")
     check.add_argument("files", nargs="+", metavar="FILE")
     check.set_defaults(run=_trace_check)
+    merge = verbs.add_parser("merge", help="several traces in one, side by side")
+    merge.add_argument("out", metavar="OUT")
+    merge.add_argument("files", nargs="+", metavar="FILE")
+    merge.set_defaults(run=_trace_merge)
+    compare = verbs.add_parser("compare", help="each event's times in two traces")
+    compare.add_argument("first", metavar="A")
+    compare.add_argument("second", metavar="B")
+    compare.set_defaults(run=_trace_compare)
     return parser
 
 
@@ -94,11 +171,11 @@ def main(argv=None):
     args = _parser().parse_args(argv)
     try:
         return args.run(args)
-    except Error as error:
-        print(f"picokernel: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:  # `picokernel doctor | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (Error, OSError) as error:
+        print(f"picokernel: {error}", file=sys.stderr)
         return 1
 
 

@@ -3,10 +3,14 @@
 import functools
 import inspect
 import os
-from html import escape
 
 from . import _core
+from .captures import functions_in, with_arrays
 from .errors import CompileError, LaunchError, at_line
+from .traced import Trace, TracedArray
+
+# Name in profiles -> where kernels of that name are defined, oldest first: (file, line) -> None.
+PLACES = {}
 
 
 class Kernel(_core.KernelBase):
@@ -27,11 +31,17 @@ class Kernel(_core.KernelBase):
     read-only.
     """
 
-    def __init__(self, function, backend=None):
+    def __init__(self, function, backend=None, accuracy=None, fastmath=False):
         code = getattr(function, "__code__", None)
         if code is None:
             raise LaunchError(f"@kernel takes a Python function, not a {type(function).__name__}")
         self._place = (code.co_filename, code.co_firstlineno, 1, 0)
+        if accuracy not in (None, "strict", "fast"):
+            raise LaunchError(
+                f"accuracy={accuracy!r} of '{function.__name__}'\n"
+                '  it is "strict", the default, or "fast": errors of up to 4 units in the last place'
+                " where that is cheaper"
+            )
         names, defaults, keyword_only = [], [], 0
         for p in inspect.signature(function).parameters.values():
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -45,7 +55,12 @@ class Kernel(_core.KernelBase):
             names.append(p.name)
             defaults.append(() if p.default is p.empty else (p.default,))
         name = function.__name__ if function.__name__.isidentifier() else "kernel"
-        super().__init__(name, names, defaults, keyword_only, self._place, backend)
+        places = PLACES.setdefault(name, {})
+        places.pop(self._place[:2], None)
+        places[self._place[:2]] = None
+        self._options = (backend, accuracy, fastmath)
+        fast = accuracy == "fast" or (accuracy is None and fastmath)
+        super().__init__(name, names, defaults, keyword_only, self._place, backend, fast, fastmath)
         functools.update_wrapper(self, function)
 
     def __repr__(self):
@@ -53,6 +68,8 @@ class Kernel(_core.KernelBase):
 
     def _repr_html_(self):
         """For notebooks: what the kernel is, how it was called last, and the IR of the last call."""
+        from html import escape
+
         file, line = self._place[:2]
         parts = [
             f"<code>{escape(f'{self.__qualname__}{inspect.signature(self.__wrapped__)}')}</code>",
@@ -73,7 +90,20 @@ class Kernel(_core.KernelBase):
         return f"<div>{''.join(parts)}</div>"
 
     def __reduce__(self):
-        return self.__qualname__  # by reference, as functions are
+        from .pickling import reduced
+
+        return reduced(self)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self  # as functions are
+
+    def __dask_tokenize__(self):
+        from .pickling import token
+
+        return token(self)
 
     def __get__(self, instance, owner=None):
         if instance is not None:
@@ -111,8 +141,8 @@ class Kernel(_core.KernelBase):
 
     def source(self, backend, *args, **kwargs):
         """What `backend` runs, as text: Python for "numpy" and "mlx", LLVM IR and assembly for
-        "llvm" and "asm", our IR for "cpu" and "ref". For which arguments: see `ir`. The backend
-        need not be able to run here."""
+        "llvm" and "asm", C11 for "c", our IR for "cpu" and "ref"; for "obj" an object file's bytes.
+        For which arguments: see `ir`. The backend need not be able to run here."""
         return self._plan_for(backend, args, kwargs).source
 
     def show_ir(self):
@@ -165,9 +195,6 @@ class Kernel(_core.KernelBase):
         constant itself; `hidden`: (array, value, is constant) of captured arrays and of
         arrays that an earlier try met as constants. Called by the core with the interpreter locked.
         """
-        from .captures import functions_in, with_arrays
-        from .traced import Trace, TracedArray
-
         dynamic = sum(isinstance(value, _core.Value) for value in values)
         trace = Trace(tracer, self._place, dynamic, self._add_constant, self._fix_numbers)
         args, number = [], 0
@@ -206,16 +233,25 @@ class Kernel(_core.KernelBase):
             trace.end()
 
 
-def kernel(function=None, /, *, backend=None):
+def kernel(function=None, /, *, backend=None, accuracy=None, fastmath=False):
     """Makes a Kernel of a function of arrays: `@kernel`, or `@kernel(backend="numpy")`.
 
     The function's parameters are named one by one; defaults and keyword-only ones are fine. It
     computes with NumPy's elementwise functions, stores into arguments (`o[...] = x`, `x += y`), and
     returns arrays, numbers, a tuple or list of them, or nothing. Arrays are of any rank; floats and
     ints passed to it are values of the call, bool, str, None, dtypes, functions and tuples are
-    constants. Raises CompileError if it takes `*args` or `**kwargs`, LaunchError if there is no such
-    backend or it cannot run here.
+    constants.
+
+    `accuracy="fast"` allows errors of 4 units in the last place in exp, sin, `**` and their kin where
+    that is cheaper than the default, "strict"; special values do not change. docs/accuracy.md has the
+    errors of both. `fastmath=True` allows what changes last digits elsewhere too, on backends that
+    compile: `x * y + z` rounded once, products with 1 / c for quotients by constants; its default
+    accuracy is "fast". Infinities, NaN and signed zeros keep their meaning: `isnan` holds. A kernel
+    that another one calls has both of that one.
+
+    Raises CompileError if it takes `*args` or `**kwargs`, LaunchError if there is no such backend,
+    if it cannot run here, or no such accuracy.
     """
     if function is None:
-        return functools.partial(kernel, backend=backend)
-    return Kernel(function, backend)
+        return functools.partial(kernel, backend=backend, accuracy=accuracy, fastmath=fastmath)
+    return Kernel(function, backend, accuracy, fastmath)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from . import _core
-from .traced import OF_TWO_RESULTS, TracedArray, _at, _into, supported_dtype
+from .traced import OF_SCIPY, OF_TWO_RESULTS, TracedArray, _at, _into, supported_dtype
 
 
 def _where(trace, condition, *choices):
@@ -214,4 +214,5 @@ FUNCTIONS = {
 
 def functions():
     """Names of NumPy's functions that traced arrays support, sorted."""
-    return sorted({*_core.known_ufuncs, *OF_TWO_RESULTS, *(f.__name__ for f in FUNCTIONS)})
+    of_numpy = (n for n in _core.known_ufuncs if n not in OF_SCIPY)
+    return sorted({*of_numpy, *OF_TWO_RESULTS, *(f.__name__ for f in FUNCTIONS)})

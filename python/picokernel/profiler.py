@@ -5,11 +5,34 @@ import os
 from . import _core
 
 
-class Profiler(_core.Profile):
+class _Reports:
+    """What is made of `events()` and `table()`."""
+
+    def lines(self):
+        """Time per line of the user's kernels, as text: for each kernel and backend the lines of its
+        Python source, and under each what ran for it, such as the operations of the printed source.
+        Units are written out; counts of a line are calls of the kernel, shares are of the kernel's
+        calls. What belongs to no line stands at the kernel's `def`: the launch where a backend runs
+        all of it at once, copies, allocations, and the rest of the call."""
+        from .lines import lines
+
+        return lines(self.events())
+
+    def to_html(self, path):
+        """Writes one HTML file that asks for nothing outside of it: a timeline to zoom and to hover
+        over, with a row per backend and thread, `table()` and `lines()`. Of more than 100,000 events
+        it has the longest and says so. Raises picokernel.Error if it cannot be written."""
+        from .report import write
+        from .timeline import page
+
+        write(path, page(self))
+
+
+class Profiler(_Reports, _core.Profile):
     """Records from its construction, or as a context manager, until `stop`.
 
     With a path, `stop` writes a Chrome trace there. `events()` lists what was recorded, `table()`
-    sums it up, `save(path)` writes it.
+    sums it up by name, `lines()` by line of the kernels; `save(path)` and `to_html(path)` write files.
     """
 
     def __init__(self, path=None):
@@ -31,7 +54,7 @@ class Profiler(_core.Profile):
         return Merged(first, second, name)
 
 
-class Merged:
+class Merged(_Reports):
     """Two profiles side by side."""
 
     def __init__(self, first, second, name=""):

@@ -1,5 +1,6 @@
 """Opening the Python source that the numpy and mlx backends print."""
 
+import itertools
 import linecache
 import threading
 import weakref
@@ -17,6 +18,7 @@ class _Kept:
         self.arrays = {}
 
 
+_numbers = itertools.count(2)
 _thread = threading.local()
 _threads = weakref.WeakSet()  # of every _Kept
 
@@ -28,9 +30,8 @@ def opened(text, entry, backend, stamp=None, lines=()):
     if stamp is not None:
         text = _instrumented(text, lines)
         name = f"<picokernel {backend} {entry}, profiled>"
-    known = linecache.cache.get(name)
-    if known is not None and known[2] != text.splitlines(True):
-        name = f"{name[:-1]} {len(linecache.cache)}>"
+    if name in linecache.cache:
+        name = f"{name[:-1]} {next(_numbers)}>"
     # Tracebacks show the printed lines.
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     space = {"np": np, "scratch": _scratch_pool(), "_s": stamp}
@@ -43,7 +44,9 @@ def opened(text, entry, backend, stamp=None, lines=()):
 
         space["mx"] = mlx.core
     exec(compile(text, name, "exec"), space)
-    return space[entry]
+    function = space.pop(entry)  # no cycle: who drops it drops all of it
+    weakref.finalize(function, linecache.cache.pop, name, None).atexit = False
+    return function
 
 
 def _instrumented(text, lines):

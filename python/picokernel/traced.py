@@ -3,6 +3,7 @@
 The meaning of every operation is the core's (`_core.Tracer`); here is only NumPy's syntax for it.
 """
 
+import functools
 import linecache
 import os
 import sys
@@ -15,6 +16,7 @@ from .errors import CompileError, at_line
 _SKIPPED = (
     os.path.dirname(np.__file__) + os.sep,
     os.path.join(os.path.dirname(__file__), "kernel.py"),
+    os.path.join(os.path.dirname(__file__), "functions.py"),
     os.path.join(os.path.dirname(__file__), "numpy_functions.py"),
 )
 _FAR = 2**62  # beyond the end of every array
@@ -184,6 +186,15 @@ class _Ended:
         raise _at(self._trace.here(), "a traced array of another call is used here", _ESCAPED)
 
 
+@functools.cache
+def _is_ascii(path):
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read().isascii()
+    except OSError:  # the cell of a notebook, say
+        return False
+
+
 def _place(code, lasti):
     positions = list(code.co_positions())[lasti // 2]
     line, end_line, column, end_column = positions
@@ -191,9 +202,10 @@ def _place(code, lasti):
         return (code.co_filename, code.co_firstlineno, 1, 0)
     if column is None:
         return (code.co_filename, line, 1, 0)
-    text = linecache.getline(code.co_filename, line)
-    if not text.isascii():  # positions count bytes
-        data = text.encode()
+    # Positions count bytes. Decoding a whole file into lines takes longer than all of a trace.
+    ascii = _is_ascii(code.co_filename)
+    data = b"" if ascii else linecache.getline(code.co_filename, line).encode()
+    if not data.isascii():
         column = len(data[:column].decode(errors="replace"))
         end_column = len(data[:end_column].decode(errors="replace"))
     return (code.co_filename, line, column + 1, end_column + 1 if end_line == line else 0)
@@ -482,7 +494,13 @@ class TracedArray:
             return tuple(
                 _into(trace, r, o, where) for r, o in zip(both, out or (None, None), strict=True)
             )
-        if getattr(np, name, None) is not ufunc and name != "clip":
+        if name in OF_SCIPY and ufunc is getattr(sys.modules.get("scipy.special"), name, None):
+            # Its loops are of float32 and float64.
+            x = inputs[0] if isinstance(inputs[0], TracedArray) else np.asarray(inputs[0])
+            weak = isinstance(x, TracedArray) and x._value.weak and x.dtype.kind != "b"
+            given = type(x.dtype.type().item()) if weak else x.dtype
+            inputs = [x.astype(ufunc.resolve_dtypes((given, None))[0])]
+        elif getattr(np, name, None) is not ufunc and name != "clip":
             raise _at(where, f"the ufunc {name} is not NumPy's and cannot be traced", _ELEMENTWISE)
         result = _strong(trace, trace.apply(name, inputs, where), where)
         return _into(trace, result, out[0] if out else None, where)
@@ -589,6 +607,7 @@ OF_TWO_RESULTS = {
     "frexp": ("frexp_mantissa", "frexp_exponent"),
     "modf": ("modf_fraction", "modf_whole"),
 }
+OF_SCIPY = ("erf", "erfc")
 _PASS = "pass it as an argument, or make it by np.zeros_like(x): kernels write these"
 _WHOLE = "kernels see whole arrays: pass the transposed array as an argument"
 _ELEMENTWISE = "kernels compute element by element, by the functions that pk.functions() lists"

@@ -23,6 +23,7 @@ const backend::Backend& default_backend() {
   // Where the data lives decides. NumPy arrays: native code, or NumPy itself in builds without a
   // compiler.
   static const backend::Backend* const found = [] {
+    driver::check_environment();
     const backend::Backend* cpu = driver::find_backend("cpu");
     return cpu != nullptr && cpu->why_not_live().empty() ? cpu : driver::find_backend("numpy");
   }();
@@ -95,6 +96,8 @@ const backend::Backend& backend_of(const KernelState& k) {
 }
 
 void bind_backends(nb::module_& m) {
+  // Asks the processor, which takes long in virtual machines: at import, not in a first call.
+  if (const backend::Backend* cpu = driver::find_backend("cpu")) cpu->why_not_live();
   chosen = PyContextVar_New("picokernel.use", nullptr);
   if (chosen == nullptr) throw nb::python_error();
   m.attr("_chosen_backend") = nb::handle(chosen);

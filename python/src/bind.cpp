@@ -22,14 +22,14 @@ namespace {
 std::string list_parameters(const KernelState& k) {
   std::string text;
   for (const Parameter& p : k.parameters)
-    text += (text.empty() ? "" : ", ") + std::string(utf8(p.name));
+    text += (text.empty() ? "" : ", ") + std::string(utf8(p.name.ptr()));
   return text;
 }
 
 }  // namespace
 
 std::string describe_argument(const KernelState& k, size_t i) {
-  return "argument " + std::to_string(i + 1) + " '" + utf8(k.parameters[i].name) + "' of " +
+  return "argument " + std::to_string(i + 1) + " '" + utf8(k.parameters[i].name.ptr()) + "' of " +
          describe_kernel(k);
 }
 
@@ -47,7 +47,7 @@ Bound bind(const KernelState& k, PyObject* const* args, size_t count, PyObject* 
     PyObject* const name = PyTuple_GET_ITEM(keywords, i);
     PyObject* const value = args[count + static_cast<size_t>(i)];
     const auto p = std::find_if(k.parameters.begin(), k.parameters.end(), [&](const Parameter& x) {
-      return PyUnicode_Compare(x.name, name) == 0;
+      return PyUnicode_Compare(x.name.ptr(), name) == 0;
     });
     if (p != k.parameters.end()) {
       PyObject*& slot = b.values[static_cast<size_t>(p - k.parameters.begin())];
@@ -67,10 +67,10 @@ Bound bind(const KernelState& k, PyObject* const* args, size_t count, PyObject* 
   }
   for (size_t i = 0; i < total; ++i) {
     if (b.values[i] != nullptr) continue;
-    b.values[i] = k.parameters[i].fallback;
+    b.values[i] = k.parameters[i].fallback.ptr();
     if (b.values[i] == nullptr)
       throw_launch_error(describe_kernel(k) + " misses argument " + std::to_string(i + 1) + " '" +
-                             utf8(k.parameters[i].name) + "'",
+                             utf8(k.parameters[i].name.ptr()) + "'",
                          {"parameters: " + list_parameters(k)});
   }
   return b;
@@ -88,11 +88,16 @@ const backend::Backend& backend_for(const KernelState& k, const Bound& b) {
   return b.backend == nullptr ? backend_of(k) : *named_backend_for(k, b);
 }
 
-void remember(KernelState& k, Entry* entry) {
-  auto end = std::find(k.recent.begin(), k.recent.end(), entry);
-  if (end == k.recent.end()) --end;
-  std::move_backward(k.recent.begin(), end, end + 1);
-  k.recent[0] = entry;
+void remember(KernelState& k, Entry* entry) noexcept {
+  Captures& captures = *entry->fixed->captures;
+  auto& recent = captures.recent;
+  auto end = std::find(recent.begin(), recent.end(), entry);
+  if (end == recent.end()) --end;
+  std::move_backward(recent.begin(), end, end + 1);
+  recent[0] = entry;
+  entry->fixed->last_use = ++k.clock;
+  std::swap(k.captures[0],
+            *std::ranges::find(k.captures, &captures, &std::unique_ptr<Captures>::get));
 }
 
 namespace {

@@ -40,7 +40,7 @@ class Unlocked {
 
 bool same_constants(const Entry& entry, PyObject* const* args) noexcept {
   for (size_t i = 0; i < entry.constants.size(); ++i)
-    if (entry.constants[i] != nullptr && entry.constants[i] != args[i]) return false;
+    if (entry.constants[i].is_valid() && !entry.constants[i].is(args[i])) return false;
   return true;
 }
 
@@ -63,10 +63,10 @@ bool read_all(const KernelState& k, PyObject* const* args, size_t count, driver:
 }
 
 // Arguments that the user does not pass; objects are borrowed from what holds them.
-bool read_hidden(const KernelState& k, const FixedState& fixed, driver::Arg* out,
-                 PyObject** objects, size_t& n) noexcept {
+bool read_hidden(const FixedState& fixed, driver::Arg* out, PyObject** objects,
+                 size_t& n) noexcept {
   for (const Hidden& h : fixed.hidden) {
-    PyObject* const object = h.constant != nullptr ? h.constant : k.watches[h.watch].value;
+    PyObject* const object = fixed.object(h);
     if (n == kMaxArgs || object == nullptr || read_array(object, out[n]) != Read::done)
       return false;
     out[n].name = nullptr;
@@ -77,8 +77,91 @@ bool read_hidden(const KernelState& k, const FixedState& fixed, driver::Arg* out
 
 size_t count_constants(const Entry& entry) noexcept {
   size_t n = 0;
-  for (const PyObject* o : entry.constants) n += o != nullptr;
+  for (const nb::object& o : entry.constants) n += o.is_valid();
   return n;
+}
+
+// What a call brought. Not initialised: reading fills what is used.
+struct Call {
+  alignas(driver::Arg) unsigned char value_bytes[kMaxArgs * sizeof(driver::Arg)];
+  alignas(driver::Arg) unsigned char out_bytes[kMaxOuts * sizeof(driver::Arg)];
+  PyObject* objects[kMaxArgs];
+  size_t own, constants, out_count;
+  size_t n;  // with hidden arguments
+
+  driver::Arg* values() noexcept { return reinterpret_cast<driver::Arg*>(value_bytes); }
+  driver::Arg* outs() noexcept { return reinterpret_cast<driver::Arg*>(out_bytes); }
+};
+
+// The entry of a call like this one, which becomes the first of these captures, or null.
+inline Entry* find(Captures& captures, const backend::Backend* backend, PyObject* const* args,
+                   Call& call) noexcept {
+  auto& recent = captures.recent;
+  for (size_t i = 0; i < recent.size() && recent[i] != nullptr; ++i) {
+    Entry& entry = *recent[i];
+    if (entry.backend != backend) continue;
+    if (call.constants != 0 || !entry.constants.empty()) {
+      if (count_constants(entry) != call.constants || !same_constants(entry, args)) continue;
+    }
+    call.n = call.own;
+    if (!entry.fixed->hidden.empty() &&
+        !read_hidden(*entry.fixed, call.values(), call.objects, call.n))
+      continue;
+    if (!entry.plan->matches({call.values(), call.n}, {call.outs(), call.out_count})) continue;
+    if (i != 0) std::rotate(recent.begin(), recent.begin() + i, recent.begin() + i + 1);
+    return &entry;
+  }
+  return nullptr;
+}
+
+// Signal handlers run during launches, and may call this kernel and bind its globals anew.
+class Kept {
+ public:
+  Kept(Entry& entry, const Call& call) noexcept : pin_(entry.fixed->uses), call_(call) {
+    for (size_t i = call.own; i < call.n; ++i) Py_INCREF(call.objects[i]);
+  }
+  ~Kept() {
+    for (size_t i = call_.own; i < call_.n; ++i) Py_DECREF(call_.objects[i]);
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+
+ private:
+  Pin pin_;
+  const Call& call_;
+};
+
+// Runs a call of that entry.
+inline PyObject* launch(Entry& entry, Call& call, PyObject* out) {
+  const std::span<const driver::Arg> values(call.values(), call.n);
+  if (out != nullptr && entry.writes_out_only && !trace::enabled()) [[likely]] {
+    const Kept kept(entry, call);
+    entry.plan->launch(values, {call.outs(), 1});
+    Py_INCREF(out);
+    return out;
+  }
+  const size_t outputs = entry.plan->outputs().size();
+  if (outputs > kMaxOuts) return Py_NotImplemented;
+  PyObject* out_objects[kMaxOuts] = {out};
+  for (size_t i = call.out_count; i < outputs; ++i) call.outs()[i] = {};
+  return run(entry, values, call.objects, {call.outs(), outputs}, out_objects);
+}
+
+// Captures change back: a call like one that was not the last one. Its captures become the first.
+[[gnu::noinline]] PyObject* call_like_earlier(KernelState& k, const backend::Backend* backend,
+                                              PyObject* const* args, Call& call, PyObject* out) {
+  std::vector<nb::object> replaced;  // dropped after the call: that may run Python code
+  for (const bool renewing : {false, true})
+    for (size_t i = 0; i < k.captures.size(); ++i) {
+      Captures& c = *k.captures[i];
+      if (renewing ? !renew(c, replaced) : !c.unchanged()) continue;
+      Entry* const entry = find(c, backend, args, call);
+      if (entry == nullptr) continue;
+      std::swap(k.captures[0], k.captures[i]);
+      entry->fixed->last_use = ++k.clock;
+      return launch(*entry, call, out);
+    }
+  return Py_NotImplemented;
 }
 
 // A new reference, null with an error set, or Py_NotImplemented: take the slow path.
@@ -92,7 +175,7 @@ PyObject* call_like_before(KernelObject* self, PyObject* const* args, size_t cou
     out = args[count];
     if (!PyArray_CheckExact(out)) return Py_NotImplemented;
   }
-  if (count != k.parameters.size() || count > kMaxArgs || k.recent[0] == nullptr)
+  if (count != k.parameters.size() || count > kMaxArgs || k.captures.empty())
     return Py_NotImplemented;
   const backend::Backend* backend = nullptr;
   if (special.load(std::memory_order_relaxed) != 0) [[unlikely]] {
@@ -101,49 +184,20 @@ PyObject* call_like_before(KernelObject* self, PyObject* const* args, size_t cou
   } else {
     backend = k.plain_backend;
   }
-  if (!k.watches.empty() && !captures_unchanged(k)) return Py_NotImplemented;
 
-  // Not initialised: reading fills what is used.
-  alignas(driver::Arg) unsigned char value_bytes[kMaxArgs * sizeof(driver::Arg)];
-  alignas(driver::Arg) unsigned char out_bytes[kMaxOuts * sizeof(driver::Arg)];
-  auto* const values = reinterpret_cast<driver::Arg*>(value_bytes);
-  auto* const outs = reinterpret_cast<driver::Arg*>(out_bytes);
-  PyObject* objects[kMaxArgs];
-  size_t n = 0, constants = 0;
-  if (!read_all(k, args, count, values, objects, n, constants)) return Py_NotImplemented;
-  PyObject* out_objects[kMaxOuts] = {};
-  size_t out_count = 0;
+  Call call;
+  call.own = call.constants = call.out_count = 0;
+  if (!read_all(k, args, count, call.values(), call.objects, call.own, call.constants))
+    return Py_NotImplemented;
   if (out != nullptr) {
-    if (read_array(out, outs[0]) != Read::done) return Py_NotImplemented;
-    outs[0].name = nullptr;
-    out_objects[out_count++] = out;
+    if (read_array(out, call.outs()[0]) != Read::done) return Py_NotImplemented;
+    call.outs()[0].name = nullptr;
+    call.out_count = 1;
   }
-
-  const size_t own = n;
-  for (size_t i = 0; i < KernelState::kRecent && k.recent[i] != nullptr; ++i) {
-    Entry& entry = *k.recent[i];
-    if (entry.backend != backend) continue;
-    if (constants != 0 || !entry.constants.empty()) {
-      if (count_constants(entry) != constants || !same_constants(entry, args)) continue;
-    }
-    n = own;
-    if (!entry.fixed->hidden.empty() && !read_hidden(k, *entry.fixed, values, objects, n)) continue;
-    if (!entry.plan->matches({values, n}, {outs, out_count})) continue;
-    if (i != 0) {
-      for (size_t j = i; j != 0; --j) k.recent[j] = k.recent[j - 1];
-      k.recent[0] = &entry;
-    }
-    if (out_count != 0 && entry.writes_out_only && !trace::enabled()) [[likely]] {
-      entry.plan->launch({values, n}, {outs, out_count});
-      Py_INCREF(out);
-      return out;
-    }
-    const size_t outputs = entry.plan->outputs().size();
-    if (outputs > kMaxOuts) return Py_NotImplemented;
-    for (; out_count < outputs; ++out_count) outs[out_count] = {};
-    return run(entry, {values, n}, objects, {outs, outputs}, out_objects);
-  }
-  return Py_NotImplemented;
+  Captures& front = *k.captures[0];
+  if (front.unchanged()) [[likely]]
+    if (Entry* const entry = find(front, backend, args, call)) return launch(*entry, call, out);
+  return call_like_earlier(k, backend, args, call, out);
 }
 
 PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf,
@@ -165,6 +219,7 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
               std::span<driver::Arg> outs, PyObject** out_objects) {
+  const Pin pin(entry.fixed->uses);
   // Owned: outputs made here, and arguments that others could drop: captured ones when their name
   // is bound anew, any of them while Python code runs or the lock is free.
   std::vector<nb::object> kept;
@@ -296,25 +351,13 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   const KernelState* k = reinterpret_cast<KernelObject*>(self)->state;
   if (k == nullptr) return 0;
-  return k->visit([&](PyObject* o) { return o == nullptr ? 0 : visit(o, arg); });
+  return k->visit([&](PyObject* o) { return visit(o, arg); });
 }
 
 int clear(PyObject* self) {
   auto* object = reinterpret_cast<KernelObject*>(self);
-  KernelState* k = std::exchange(object->state, nullptr);
-  if (k == nullptr) return 0;
-  for (const auto& [artifact, source] : k->sources) close_source(source.get());
-  std::vector<PyObject*> owned;
-  k->visit([&](PyObject* o) {
-    if (o != nullptr) owned.push_back(o);
-    return 0;
-  });
-  for (const Parameter& p : k->parameters) Py_XDECREF(p.name);
-  for (const Watch& w : k->watches) Py_XDECREF(w.name);
   // A kernel that is still called during collection of its cycle finds an empty state.
-  object->state = new (std::nothrow) KernelState;
-  delete k;
-  for (PyObject* o : owned) Py_DECREF(o);
+  if (object->state != nullptr) delete std::exchange(object->state, new (std::nothrow) KernelState);
   return 0;
 }
 

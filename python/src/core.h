@@ -17,6 +17,7 @@ namespace nb = nanobind;
 
 // The parts of the module, a file each.
 void bind_backends(nb::module_& m);
+void bind_cache(nb::module_& m);
 void bind_errors();
 void bind_ir(nb::module_& m);
 void bind_kernel(nb::module_& m);

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "core.h"
+#include "runtime/stop.h"
 
 namespace picokernel::python {
 
@@ -62,6 +63,8 @@ void set_python_error() noexcept {
       raise("KernelError", e);
     } catch (const InternalError& e) {
       raise("InternalError", e);
+    } catch (const Stopped& e) {
+      if (PyErr_Occurred() == nullptr) raise("Error", e);  // what signal_raised has set
     } catch (const Error& e) {
       raise("Error", e);
     } catch (const std::bad_alloc&) {
@@ -79,7 +82,26 @@ void set_python_error() noexcept {
   }
 }
 
+namespace {
+
+unsigned long main_thread = 0;
+
+// What Python does between two lines of the main thread. A handler that raises leaves the error
+// set. Other threads handle no signals, and would only wait for the interpreter's lock.
+bool signal_raised() {
+  if (PyThread_get_thread_ident() != main_thread) return false;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const bool raised = PyErr_CheckSignals() != 0;
+  PyGILState_Release(state);
+  return raised;
+}
+
+}  // namespace
+
 void bind_errors() {
+  main_thread = nb::cast<unsigned long>(
+      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  runtime::set_stop_question(signal_raised);
   nb::register_exception_translator([](const std::exception_ptr& error, void*) {
     // Others are nanobind's business.
     try {

@@ -1,5 +1,5 @@
 // What is fixed while tracing: constants among the arguments, and what the function captures.
-#include <bit>
+#include <algorithm>
 
 #include "planning.h"
 
@@ -7,76 +7,106 @@ namespace picokernel::python {
 
 namespace {
 
-bool equal_numbers(PyObject* a, PyObject* b) noexcept {
-  if (a == nullptr || b == nullptr || Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyFloat_CheckExact(a)) {
-    const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
-    return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y);
-  }
-  return (PyLong_CheckExact(a) || PyUnicode_CheckExact(a)) &&
-         PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-}
+// What a kernel keeps. More than these many different constants and captures, or kinds of call, and
+// those that were not used for longest are forgotten, with their traces and plans.
+constexpr size_t kMaxStates = 256;
+constexpr size_t kMaxEntries = 1024;
 
-// Equal numbers and texts in other objects are no change.
-bool renew_equal(KernelState& k) noexcept {
-  nb::object kept;
-  for (Watch& w : k.watches) {
-    PyObject* const now = w.current(kept);
-    if (now == w.value) continue;
-    if (!equal_numbers(now, w.value)) return false;
-    Py_INCREF(now);
-    Py_SETREF(w.value, now);
-  }
-  return true;
-}
-
-// Finds out what the function captures, again whenever something of that was bound to another
-// object.
-void walk_captures(KernelState& k) {
-  PyObject* walk = own_attribute("picokernel.captures", "captures");
-  if (walk == nullptr) throw ErrorSet{};
-  const nb::object absent = nb::borrow(own_attribute("picokernel.captures", "absent"));
-  const nb::object found = nb::steal(PyObject_CallOneArg(walk, k.roots));
-  if (!found.is_valid()) throw ErrorSet{};
-  std::vector<Watch> watches;
-  for (const nb::handle item : nb::borrow<nb::list>(found[0])) {
-    Watch w;
-    w.container = nb::object(item[0]).release().ptr();
-    nb::object name = item[1], value = item[2];
-    w.kind = PyDict_Check(w.container)   ? Watch::Kind::dict
-             : PyCell_Check(w.container) ? Watch::Kind::cell
-                                         : Watch::Kind::attribute;
-    w.name = name.is_none() ? nullptr : name.release().ptr();
-    w.value = value.is(absent) ? nullptr : value.release().ptr();
-    w.shown = nb::cast<std::string>(item[3]);
-    watches.push_back(std::move(w));
-  }
-  std::swap(watches, k.watches);
-  k.captured_arrays = nb::cast<std::vector<size_t>>(found[2]);
-  Py_XSETREF(k.captured_key, nb::object(found[1]).release().ptr());
-  k.recent = {};
-  k.walked = true;
-  for (const Watch& w : watches) {
-    Py_XDECREF(w.container);
-    Py_XDECREF(w.name);
-    Py_XDECREF(w.value);
-  }
-}
-
-// Functions among the arguments capture too.
-void add_roots(KernelState& k, const nb::list& constants) {
+// The kernel, and the functions among its constants, which capture too.
+nb::list roots_of(KernelObject* self, const nb::list& constants) {
+  nb::list roots;
+  roots.append(nb::borrow(reinterpret_cast<PyObject*>(self)));
+  if (constants.size() == 0) return roots;
   PyObject* functions_in = own_attribute("picokernel.captures", "functions_in");
   if (functions_in == nullptr) throw ErrorSet{};
   const nb::object functions = nb::steal(PyObject_CallOneArg(functions_in, constants.ptr()));
   if (!functions.is_valid()) throw ErrorSet{};
-  for (const nb::handle function : functions) {
-    bool known = false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(k.roots); ++i)
-      known |= PyList_GET_ITEM(k.roots, i) == function.ptr();
-    if (known) continue;
-    if (PyList_Append(k.roots, function.ptr()) != 0) throw ErrorSet{};
-    k.walked = false;
+  for (const nb::handle function : functions) roots.append(function);
+  return roots;
+}
+
+bool same_objects(const nb::object& a, const nb::object& b) noexcept {
+  const Py_ssize_t n = PyList_GET_SIZE(a.ptr());
+  if (n != PyList_GET_SIZE(b.ptr())) return false;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (PyList_GET_ITEM(a.ptr(), i) != PyList_GET_ITEM(b.ptr(), i)) return false;
+  return true;
+}
+
+// The number under a key, which becomes `fresh` if there is none. May run Python code.
+uint64_t number_of(const nb::object& dict, const nb::object& key, uint64_t fresh) {
+  PyObject* number = PyDict_SetDefault(dict.ptr(), key.ptr(), nb::int_(fresh).ptr());
+  if (number == nullptr) throw ErrorSet{};
+  return nb::cast<uint64_t>(nb::handle(number));
+}
+
+// What the function captures now. `replaced`: see renew.
+Captures& captures_now(KernelState& k, const nb::list& roots, std::vector<nb::object>& replaced,
+                       Pin& pin) {
+  const auto pinned = [&](Captures& c) -> Captures& {
+    pin = Pin(c.uses);
+    return c;
+  };
+  for (const auto& c : k.captures)
+    if (same_objects(c->roots, roots) && c->unchanged()) return pinned(*c);
+  for (const auto& c : k.captures)
+    if (same_objects(c->roots, roots) && renew(*c, replaced)) return pinned(*c);
+  std::unique_ptr<Captures> fresh = walk(roots);
+  fresh->number = number_of(k.by_key, fresh->key, ++k.last_number);
+  for (const auto& c : k.captures) {
+    if (c->number != fresh->number) continue;
+    std::swap(c->watches, fresh->watches);
+    std::swap(c->dicts, fresh->dicts);
+    return pinned(*c);
   }
+  return pinned(*k.captures.emplace_back(std::move(fresh)));
+}
+
+// Forgets what was not used for longest while there is too much.
+void make_room(KernelState& k) {
+  if (k.state_count <= kMaxStates && k.entry_count <= kMaxEntries) return;
+  // The calls that hit it at once do not say so.
+  if (const Entry* latest = k.front()->recent[0]) latest->fixed->last_use = ++k.clock;
+  // First out of reach, with no Python code in between; then dropped, which may run some.
+  std::vector<std::pair<nb::object, nb::object>> listed;  // a dict and a key in it
+  std::vector<std::unique_ptr<FixedState>> states;
+  std::vector<std::unique_ptr<Captures>> captures;
+  std::vector<uint64_t> keys;
+  while (k.state_count > kMaxStates || k.entry_count > kMaxEntries) {
+    FixedState* oldest = nullptr;
+    uint64_t number = 0;
+    for (const auto& c : k.captures)
+      for (const auto& [n, state] : c->states)
+        if (c->uses == 0 && state->uses == 0 &&
+            (oldest == nullptr || state->last_use < oldest->last_use)) {
+          oldest = state.get();
+          number = n;
+        }
+    if (oldest == nullptr) break;
+    Captures& c = *oldest->captures;
+    const auto gone = std::remove_if(c.recent.begin(), c.recent.end(), [&](const Entry* e) {
+      return e != nullptr && e->fixed == oldest;
+    });
+    std::fill(gone, c.recent.end(), nullptr);
+    --k.state_count;
+    k.entry_count -= oldest->entries.size();
+    keys.push_back(oldest->key);
+    if (oldest->constants.is_valid()) listed.emplace_back(c.by_constants, oldest->constants);
+    states.push_back(std::move(c.states.at(number)));
+    c.states.erase(number);
+    if (!c.states.empty()) continue;
+    listed.emplace_back(k.by_key, c.key);
+    const auto place = std::ranges::find(k.captures, &c, &std::unique_ptr<Captures>::get);
+    captures.push_back(std::move(*place));
+    k.captures.erase(place);
+  }
+  for (const auto& [dict, key] : listed)
+    if (PyDict_DelItem(dict.ptr(), key.ptr()) != 0) PyErr_Clear();
+  states.clear();  // opened sources, before the plans that they are known by
+  captures.clear();
+  // Traces of other threads may hold the driver's lock and wait for the interpreter's.
+  const nb::gil_scoped_release unlocked;
+  k.kernel->forget(keys);
 }
 
 }  // namespace
@@ -86,7 +116,9 @@ bool is_constant(const KernelState& k, size_t i, PyObject* value) {
   return is_fixed_number(k.parameters[i], value) || read_argument(value, unused) == Read::constant;
 }
 
-FixedState& fixed_state(KernelState& k, const Bound& b) {
+FixedState& fixed_state(KernelObject* self, const Bound& b, Pin& pin) {
+  KernelState& k = *self->state;
+  make_room(k);
   nb::list constants, key;
   for (size_t i = 0; i < b.values.size(); ++i) {
     if (!is_constant(k, i, b.values[i])) continue;
@@ -96,23 +128,27 @@ FixedState& fixed_state(KernelState& k, const Bound& b) {
     key.append(i);
     key.append(nb::borrow(freeze)(nb::borrow(b.values[i]), describe_argument(k, i)));
   }
-  if (constants.size() != 0) add_roots(k, constants);
-  nb::tuple whole;
-  do {
-    if (!k.walked || (!captures_unchanged(k) && !renew_equal(k))) walk_captures(k);
-    whole = nb::make_tuple(nb::tuple(key), nb::borrow(k.captured_key));
-    const nb::object index = nb::borrow(PyDict_GetItemWithError(k.keys, whole.ptr()));
-    if (PyErr_Occurred()) throw ErrorSet{};
-    // Comparing keys may run Python code, and so another thread that walks again.
-    if (index.is_valid() && whole[1].ptr() == k.captured_key)
-      return *k.fixed[nb::cast<size_t>(index)];
-  } while (whole[1].ptr() != k.captured_key);
-  auto state = std::make_unique<FixedState>();
-  state->key = k.fixed.size();
-  for (const size_t w : k.captured_arrays) state->hidden.push_back({.watch = w});
-  if (PyDict_SetItem(k.keys, whole.ptr(), nb::int_(k.fixed.size()).ptr()) != 0) throw ErrorSet{};
-  k.fixed.push_back(std::move(state));
-  return *k.fixed.back();
+  const nb::list roots = roots_of(self, constants);
+  std::vector<nb::object> replaced;
+  Captures& captures = captures_now(k, roots, replaced, pin);
+  uint64_t number = 0;
+  nb::object frozen;
+  if (key.size() != 0) {
+    frozen = nb::tuple(key);
+    number = number_of(captures.by_constants, frozen, ++k.last_number);
+  }
+  std::unique_ptr<FixedState>& state = captures.states[number];
+  if (state == nullptr) {
+    state = std::make_unique<FixedState>();
+    state->captures = &captures;
+    state->key = ++k.last_number;
+    state->constants = frozen;
+    for (const size_t w : captures.arrays) state->hidden.push_back({.watch = w, .constant = {}});
+    ++k.state_count;
+  }
+  state->last_use = ++k.clock;
+  pin = Pin(state->uses);
+  return *state;
 }
 
 }  // namespace picokernel::python

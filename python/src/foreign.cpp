@@ -509,7 +509,7 @@ std::string Adopted::describe(Place place) const {
   if (place.value < count_) return describe_argument(k_, place.value);
   PyObject* const name = PyTuple_GET_ITEM(keywords_, static_cast<Py_ssize_t>(place.value - count_));
   for (size_t p = 0; p < k_.parameters.size(); ++p)
-    if (PyUnicode_Compare(k_.parameters[p].name, name) == 0) return describe_argument(k_, p);
+    if (PyUnicode_Compare(k_.parameters[p].name.ptr(), name) == 0) return describe_argument(k_, p);
   return std::string(utf8(name)) + " of " + describe_kernel(k_);
 }
 

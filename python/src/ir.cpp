@@ -11,11 +11,15 @@ namespace picokernel::python {
 
 namespace {
 
-std::string source_of(const PlanView& view) {
-  // Object code is shown as assembly, what is interpreted as IR.
-  const std::string& code = view.plan->artifact().code;
-  if (view.backend->open == nullptr) return code;
-  return ir::print(view.plan->emitted());
+nb::object text_or_bytes(const backend::Backend& backend, const std::string& code) {
+  if (backend.binary) return nb::bytes(code.data(), code.size());
+  return nb::cast(code);
+}
+
+// Object code is shown as assembly, what is interpreted as IR.
+nb::object source_of(const PlanView& view) {
+  if (view.backend->open != nullptr) return nb::cast(ir::print(view.plan->emitted()));
+  return text_or_bytes(*view.backend, view.plan->artifact().code);
 }
 
 }  // namespace
@@ -58,8 +62,8 @@ void bind_ir(nb::module_& m) {
       [](const ir::Module& x, std::string_view name) {
         const backend::Backend& backend = backend_to_look_at(name);
         const ir::Module lowered = driver::lower_for(backend, x);
-        if (backend.open != nullptr) return ir::print(lowered);
-        return backend.emit(lowered).code;
+        if (backend.open != nullptr) return nb::object(nb::cast(ir::print(lowered)));
+        return text_or_bytes(backend, backend.emit(lowered).code);
       },
       "What a backend prints for a module: the text of source backends, IR for the others.");
 

@@ -15,24 +15,25 @@ int init_kernel(PyObject* object, PyObject* args, PyObject*) noexcept {
   try {
     PyObject *name, *names, *defaults, *place, *backend;
     Py_ssize_t keyword_only = 0;
-    if (!PyArg_ParseTuple(args, "UO!O!nO!O", &name, &PyList_Type, &names, &PyList_Type, &defaults,
-                          &keyword_only, &PyTuple_Type, &place, &backend))
+    int fast = 0, fastmath = 0;
+    if (!PyArg_ParseTuple(args, "UO!O!nO!Opp", &name, &PyList_Type, &names, &PyList_Type, &defaults,
+                          &keyword_only, &PyTuple_Type, &place, &backend, &fast, &fastmath))
       return -1;
     KernelState& k = *self->state;
     if (k.kernel != nullptr) throw_launch_error("this kernel is initialised already");
     k.name = utf8(name);
     k.place = to_location(place);
     k.keyword_only = static_cast<size_t>(keyword_only);
+    k.floats = {fast != 0 ? Accuracy::fast : Accuracy::strict, fastmath != 0};
     std::vector<std::string> texts;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); ++i) {
-      Parameter p{.name = PyList_GET_ITEM(names, i)};
-      Py_INCREF(p.name);
-      PyUnicode_InternInPlace(&p.name);
+      PyObject* interned = nb::borrow(PyList_GET_ITEM(names, i)).release().ptr();
+      PyUnicode_InternInPlace(&interned);
+      Parameter p{.name = nb::steal(interned), .fallback = {}};
       PyObject* fallback = PyList_GET_ITEM(defaults, i);  // () or (value,)
-      if (PyTuple_GET_SIZE(fallback) != 0)
-        p.fallback = nb::borrow(PyTuple_GET_ITEM(fallback, 0)).release().ptr();
-      k.parameters.push_back(p);
-      texts.emplace_back(utf8(p.name));
+      if (PyTuple_GET_SIZE(fallback) != 0) p.fallback = nb::borrow(PyTuple_GET_ITEM(fallback, 0));
+      texts.emplace_back(utf8(interned));
+      k.parameters.push_back(std::move(p));
     }
     if (backend != Py_None) {
       if (!PyUnicode_Check(backend))
@@ -41,9 +42,7 @@ int init_kernel(PyObject* object, PyObject* args, PyObject*) noexcept {
       if (driver::find_backend(utf8(backend)) == nullptr) backend_named(utf8(backend));  // throws
       k.backend_name = utf8(backend);
     }
-    k.roots = PyList_New(0);
-    k.keys = PyDict_New();
-    if (k.roots == nullptr || k.keys == nullptr || PyList_Append(k.roots, object) != 0) return -1;
+    k.by_key = nb::dict();
     k.kernel = std::make_unique<driver::Kernel>(k.name, texts, k.place);
     return 0;
   } catch (...) {
@@ -94,8 +93,10 @@ PyObject* method_plan(PyObject* object, PyObject* args) noexcept {
     }
     if (backend == nullptr) backend = &backend_of(k);
     const StandIns stand_ins(k, b);
-    const Planned p = plan_call(self, stand_ins.bound(), *backend);
-    return nb::cast(PlanView{p.entry->plan, backend, nb::borrow(object)}).release().ptr();
+    Planned p = plan_call(self, stand_ins.bound(), *backend, false);
+    return nb::cast(PlanView{p.plan, backend, nb::borrow(object), std::move(p.pin)})
+        .release()
+        .ptr();
   });
 }
 
@@ -104,8 +105,9 @@ PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
   return guarded([&]() -> PyObject* {
     auto* self = reinterpret_cast<KernelObject*>(object);
     KernelState& k = *self->state;
-    const Entry* last = k.recent[0];
+    const Entry* last = k.front() != nullptr ? k.front()->recent[0] : nullptr;
     if (last == nullptr) Py_RETURN_NONE;
+    Pin pin(last->fixed->uses);
     const backend::Backend* backend =
         backend_name == Py_None || utf8(backend_name) == last->backend->name
             ? last->backend
@@ -127,7 +129,7 @@ PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
                             throw LaunchError("call the kernel again before asking for its source");
                           });
     }
-    return nb::cast(PlanView{plan, backend, nb::borrow(object)}).release().ptr();
+    return nb::cast(PlanView{plan, backend, nb::borrow(object), std::move(pin)}).release().ptr();
   });
 }
 
@@ -136,9 +138,8 @@ nb::list describe_call(const KernelState& k, const Entry& entry) {
   nb::list texts;
   size_t n = 0;
   for (size_t i = 0; i < k.parameters.size(); ++i) {
-    PyObject* const constant = entry.constants.empty() ? nullptr : entry.constants[i];
-    if (constant != nullptr) {
-      texts.append(nb::repr(nb::borrow(constant)));
+    if (!entry.constants.empty() && entry.constants[i].is_valid()) {
+      texts.append(nb::repr(entry.constants[i]));
       continue;
     }
     const Layout& layout = entry.layouts[n++];
@@ -155,19 +156,25 @@ PyObject* method_recent_calls(PyObject* object, PyObject*) noexcept {
   return guarded([&]() -> PyObject* {
     const KernelState& k = *reinterpret_cast<KernelObject*>(object)->state;
     nb::list calls;
-    for (const Entry* entry : k.recent)
+    if (k.front() == nullptr) return calls.release().ptr();
+    for (const Entry* entry : k.front()->recent)
       if (entry != nullptr)
         calls.append(nb::make_tuple(entry->backend->name, describe_call(k, *entry)));
     return calls.release().ptr();
   });
 }
 
+// _kept(): (plans, sets of constants and captures) that the kernel holds.
+PyObject* method_kept(PyObject* object, PyObject*) noexcept {
+  const KernelState& k = *reinterpret_cast<KernelObject*>(object)->state;
+  return Py_BuildValue("nn", k.entry_count, k.state_count);
+}
+
 // _add_constant(array): the trace in progress starts again with this array as one more argument.
 PyObject* method_add_constant(PyObject*, PyObject* array) noexcept {
   return guarded([&]() -> PyObject* {
     if (trace_in_progress().fixed == nullptr) throw_launch_error("no trace is in progress");
-    Py_INCREF(array);
-    trace_in_progress().fixed->hidden.push_back({.constant = array});
+    trace_in_progress().fixed->hidden.push_back({.constant = nb::borrow(array)});
     PyErr_SetNone(retrace_signal);
     return nullptr;
   });
@@ -194,7 +201,7 @@ PyObject* get_parameters(PyObject* object, void*) noexcept {
   return guarded([&] {
     nb::list names;
     for (const Parameter& p : reinterpret_cast<KernelObject*>(object)->state->parameters)
-      names.append(nb::borrow(p.name));
+      names.append(p.name);
     return nb::tuple(names).release().ptr();
   });
 }
@@ -210,6 +217,7 @@ PyObject* get_default_backend(PyObject* object, void*) noexcept {
 PyMethodDef kernel_methods[] = {{"_plan", method_plan, METH_VARARGS, nullptr},
                                 {"_last_plan", method_last_plan, METH_O, nullptr},
                                 {"_recent_calls", method_recent_calls, METH_NOARGS, nullptr},
+                                {"_kept", method_kept, METH_NOARGS, nullptr},
                                 {"_add_constant", method_add_constant, METH_O, nullptr},
                                 {"_fix_numbers", method_fix_numbers, METH_O, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};

@@ -21,6 +21,7 @@ NB_MODULE(_core, m) {
   bind_ir(m);
   bind_tracer(m);
   bind_memory(m);
+  bind_cache(m);
   bind_profile(m);
   init_binding(m);
   bind_kernel(m);

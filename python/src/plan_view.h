@@ -1,7 +1,7 @@
 // A plan as Python sees it.
 #pragma once
 
-#include "core.h"
+#include "kernel_object.h"
 
 namespace picokernel::python {
 
@@ -9,6 +9,7 @@ struct PlanView {
   const driver::Plan* plan = nullptr;
   const backend::Backend* backend = nullptr;
   nb::object kernel;  // keeps the plan alive
+  Pin pin;            // so does this
 };
 
 /// A backend by name, live or not; throws LaunchError with the known ones.

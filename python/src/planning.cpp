@@ -24,6 +24,7 @@ struct Planning {
   FixedState& fixed;
   const std::vector<PyObject*>& hidden_objects;
   bool outs_given;
+  std::string& changed;  // a captured name that was bound to another object during the trace
 };
 
 void check_outs(const KernelState& k, const Note& note) {
@@ -52,13 +53,25 @@ class TraceScope {
   TraceContext outer_;
 };
 
+// Something else was captured while the function was traced, by another thread or by itself: it is
+// traced again, without the arrays that it seems to have made.
+bool captures_changed(const Planning& p, size_t hidden_before) {
+  const Watch* w = first_change(*p.fixed.captures);
+  if (w == nullptr) return false;
+  p.fixed.hidden.resize(hidden_before);
+  p.changed = w->shown;
+  PyErr_SetNone(retrace_signal);
+  return true;
+}
+
 // Runs the Python function on traced arrays, with the interpreter lock held. Python's errors leave
 // as ErrorSet.
 driver::Traced trace_function(const Planning& p, std::span<const frontend::ArgSpec> specs) {
   KernelState& k = *p.self->state;
   const TraceScope scope(k, p.fixed);
+  const size_t hidden_before = p.fixed.hidden.size();
   try {
-    auto* tracer = new frontend::Tracer(k.name, specs, k.place);
+    auto* tracer = new frontend::Tracer(k.name, specs, k.place, k.floats);
     const nb::object tracer_object = nb::cast(tracer, nb::rv_policy::take_ownership);
     nb::list values, hidden;
     size_t n = 0;
@@ -70,7 +83,7 @@ driver::Traced trace_function(const Planning& p, std::span<const frontend::ArgSp
     }
     for (size_t i = 0; i < p.hidden_objects.size(); ++i)
       hidden.append(nb::make_tuple(nb::borrow(p.hidden_objects[i]), tracer->argument(n++),
-                                   p.fixed.hidden[i].constant != nullptr));
+                                   p.fixed.hidden[i].constant.is_valid()));
     const nb::object result = nb::borrow(reinterpret_cast<PyObject*>(p.self))
                                   .attr("_trace")(tracer_object, values, hidden);
     auto note = std::make_shared<Note>();
@@ -78,10 +91,11 @@ driver::Traced trace_function(const Planning& p, std::span<const frontend::ArgSp
     note->slots = nb::cast<std::vector<int>>(result[2]);
     note->hands_back_argument =
         std::any_of(note->slots.begin(), note->slots.end(), [](int s) { return s < 0; });
+    if (captures_changed(p, hidden_before)) throw ErrorSet{};
     if (p.outs_given) check_outs(k, *note);
     return {.graph = std::move(nb::cast<ir::Module&>(result[0])), .note = note};
   } catch (nb::python_error& e) {
-    e.restore();
+    if (!e.matches(retrace_signal) || !captures_changed(p, hidden_before)) e.restore();
     throw ErrorSet{};
   }
 }
@@ -100,13 +114,11 @@ std::vector<Layout> layouts_of(std::span<const driver::Arg> args) {
 }
 
 Entry& entry_for(KernelState& k, const driver::Plan& plan, const backend::Backend& backend,
-                 FixedState& fixed, std::vector<PyObject*> constants,
+                 FixedState& fixed, std::vector<nb::object> constants,
                  std::span<const driver::Arg> args) {
-  if (const auto known = k.entries.find({&plan, &fixed}); known != k.entries.end()) {
+  if (const auto known = fixed.entries.find(&plan); known != fixed.entries.end()) {
     // Equal constants may be other objects now; calls compare pointers.
-    for (PyObject* o : constants) Py_XINCREF(o);
     std::swap(known->second->constants, constants);
-    for (PyObject* o : constants) Py_XDECREF(o);
     return *known->second;
   }
   auto entry = std::make_unique<Entry>();
@@ -133,11 +145,10 @@ Entry& entry_for(KernelState& k, const driver::Plan& plan, const backend::Backen
   entry->writes_out_only = entry->note->kind == Note::Kind::value &&
                            !entry->note->hands_back_argument && entry->source == nullptr &&
                            !entry->release_lock;
-  const auto [known, added] = k.entries.emplace(std::pair(&plan, &fixed), std::move(entry));
-  if (added) {  // opening source runs Python code, and so other threads
-    for (PyObject* o : constants) Py_XINCREF(o);
-    known->second->constants = std::move(constants);
-  }
+  entry->constants = std::move(constants);
+  // Opening source runs Python code, and so other threads.
+  const auto [known, added] = fixed.entries.emplace(&plan, std::move(entry));
+  k.entry_count += added;
   return *known->second;
 }
 
@@ -171,18 +182,20 @@ void read_outs(const KernelState& k, const Bound& b, Planned& p) {
 
 }  // namespace
 
-Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& backend) {
+Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& backend,
+                  bool to_run) {
   KernelState& k = *self->state;
   constexpr int kMaxTraces = 16;  // each trace that starts again has fixed or added an argument
+  std::string changed;
   for (int attempt = 0;; ++attempt) {
     Planned p;
-    FixedState& fixed = fixed_state(k, b);
-    std::vector<PyObject*> constants;
+    FixedState& fixed = fixed_state(self, b, p.pin);
+    std::vector<nb::object> constants;
     for (size_t i = 0; i < b.values.size(); ++i) {
       PyObject* value = b.values[i];
       if (is_constant(k, i, value)) {
-        constants.resize(b.values.size(), nullptr);
-        constants[i] = value;
+        constants.resize(b.values.size());
+        constants[i] = nb::borrow(value);
         continue;
       }
       driver::Arg arg;
@@ -193,16 +206,17 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
         if (read_argument(value, arg) != Read::done)
           PK_UNREACHABLE("a plain argument is difficult");
       }
-      arg.name = utf8(k.parameters[i].name);
+      arg.name = utf8(k.parameters[i].name.ptr());
       p.args.push_back(arg);
       p.objects.push_back(value);
     }
     const size_t own = p.objects.size();
     for (const Hidden& h : fixed.hidden) {
-      PyObject* value = h.constant != nullptr ? h.constant : k.watches[h.watch].value;
-      const std::string what = h.constant != nullptr
-                                   ? "an array made in " + describe_kernel(k)
-                                   : "the captured array '" + k.watches[h.watch].shown + "'";
+      PyObject* value = fixed.object(h);
+      const std::string name =
+          h.constant.is_valid() ? "constant" : fixed.captures->watches[h.watch].shown;
+      const std::string what = h.constant.is_valid() ? "an array made in " + describe_kernel(k)
+                                                     : "the captured array '" + name + "'";
       driver::Arg arg;
       if (value == nullptr || read_array(value, arg) != Read::done) {
         value = plain_argument(value, what, false);
@@ -212,8 +226,7 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
       } else {
         p.kept.push_back(nb::borrow(value));
       }
-      arg.name = p.names.emplace_back(h.constant != nullptr ? "constant" : k.watches[h.watch].shown)
-                     .c_str();
+      arg.name = p.names.emplace_back(name).c_str();
       p.args.push_back(arg);
       p.objects.push_back(value);
     }
@@ -221,7 +234,7 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
 
     const std::vector<PyObject*> hidden(p.objects.begin() + static_cast<ptrdiff_t>(own),
                                         p.objects.end());
-    const Planning planning{self, b, fixed, hidden, b.out != nullptr};
+    const Planning planning{self, b, fixed, hidden, b.out != nullptr, changed};
     const auto plan_with = [&](std::span<const driver::Arg> outs) -> const driver::Plan& {
       // Traces of other threads may hold the driver's lock and wait for the interpreter's.
       const nb::gil_scoped_release unlocked;
@@ -249,6 +262,12 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
       if (!PyErr_ExceptionMatches(retrace_signal)) throw;
       PyErr_Clear();
       if (attempt != kMaxTraces) continue;
+      if (!changed.empty())
+        throw CompileError(Diagnostic{
+            .location = k.place,
+            .message = "'" + changed + "' changes each time that kernel `" + k.name + "` is traced",
+            .notes = {"kernels read globals, they do not assign them: the function runs only when "
+                      "the kernel is compiled"}});
       throw CompileError(Diagnostic{
           .location = k.place,
           .message = "kernel `" + k.name + "` meets another array each time that it is traced",
@@ -256,6 +275,8 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
                     "trace",
                     "hint: pass it as an argument"}});
     }
+    p.plan = plan;
+    if (!to_run) return p;
     p.entry = &entry_for(k, *plan, backend, fixed, std::move(constants), p.args);
     if (b.out != nullptr) check_outs(k, *p.entry->note);
     p.outs.resize(plan->outputs().size());

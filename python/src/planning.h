@@ -26,11 +26,18 @@ const backend::Backend* named_backend_for(const KernelState& k, const Bound& b);
 
 /// Fixed while tracing, as opposed to an argument of the compiled kernel.
 bool is_constant(const KernelState& k, size_t i, PyObject* value);
-/// What is fixed for this call: its constants, and what the function captures at this moment.
-FixedState& fixed_state(KernelState& k, const Bound& b);
+/// What is fixed for this call: its constants, and what the function captures at this moment. It
+/// stays while it is pinned.
+FixedState& fixed_state(KernelObject* self, const Bound& b, Pin& pin);
+/// Finds out what these functions capture.
+std::unique_ptr<Captures> walk(const nb::object& roots);
+/// The first watch whose object is another one now; null: all are the same. May run Python code.
+const Watch* first_change(const Captures& captures) noexcept;
 
 // A planned call: everything that `run` takes.
 struct Planned {
+  Pin pin;
+  const driver::Plan* plan = nullptr;
   Entry* entry = nullptr;
   std::vector<driver::Arg> args, outs;
   std::vector<PyObject*> objects, out_objects;
@@ -47,8 +54,10 @@ struct Planned {
   }
 };
 
-/// Reads the arguments, traces and compiles as needed.
-Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& backend);
+/// Reads the arguments, traces and compiles as needed. Not `to_run`: no entry is made, so that the
+/// source of a backend can be read that cannot run here.
+Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& backend,
+                  bool to_run = true);
 
 // What the trace in progress on this thread may add to, and the signal that starts it again then.
 struct TraceContext {

@@ -17,7 +17,7 @@ PyObject* stamp(PyObject*, PyObject*) noexcept {
 
 PyMethodDef stamp_definition = {"_s", stamp, METH_NOARGS, nullptr};
 
-PyObject* open_text(const Entry& entry, bool instrumented) {
+nb::object open_text(const Entry& entry, bool instrumented) {
   PyObject* opened = own_attribute("picokernel.sources", "opened");
   if (opened == nullptr) throw ErrorSet{};
   const backend::Artifact& artifact = entry.plan->artifact();
@@ -37,7 +37,29 @@ PyObject* open_text(const Entry& entry, bool instrumented) {
     e.restore();
     throw ErrorSet{};
   }
-  return result.release().ptr();
+  return result;
+}
+
+// NumPy has no error function: its source imports SciPy's. Whoever lacks it learns which line asks
+// for it.
+void require_imports(const Entry& entry) {
+  const backend::Artifact& artifact = entry.plan->artifact();
+  if (!artifact.code.starts_with("import scipy.special")) return;
+  try {
+    nb::module_::import_("scipy.special");
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_ImportError)) throw;
+    const ir::Module& m = entry.plan->emitted();
+    Diagnostic refused{.message = "backend " + std::string(entry.backend->name) +
+                                  " computes erf and erfc by SciPy, which cannot be imported",
+                       .notes = {e.what(), "hint: pip install scipy, or use backend=\"cpu\""}};
+    ir::walk(m, [&](ir::OpId id) {
+      const ir::Op& op = m.ops[id];
+      if (op.opcode == ir::Opcode::erf || op.opcode == ir::Opcode::erfc)
+        if (!refused.location.known()) refused.location = m.location(op);
+    });
+    throw CompileError(std::move(refused));
+  }
 }
 
 trace::Category category_named(std::string_view name) {
@@ -108,26 +130,23 @@ trace::TableId register_table(const Entry& entry) {
 
 }  // namespace
 
-SourceKernel* open_source(KernelState& k, const Entry& entry) {
-  const backend::Artifact* artifact = &entry.plan->artifact();
-  if (const auto known = k.sources.find(artifact); known != k.sources.end())
-    return known->second.get();
+std::shared_ptr<SourceKernel> open_source(KernelState& k, const Entry& entry) {
+  std::weak_ptr<SourceKernel>& known = k.sources[&entry.plan->artifact()];
+  if (std::shared_ptr<SourceKernel> source = known.lock()) return source;
   static const trace::NameId name = trace::intern("open source");
   const trace::Span span(trace::Category::compile, name);
-  auto made = std::make_unique<SourceKernel>();
+  require_imports(entry);
+  auto made = std::make_shared<SourceKernel>();
   made->function = open_text(entry, false);
-  return k.sources.emplace(artifact, std::move(made)).first->second.get();
-}
-
-void close_source(SourceKernel* source) noexcept {
-  Py_CLEAR(source->function);
-  Py_CLEAR(source->twin);
+  std::erase_if(k.sources, [](const auto& source) { return source.second.expired(); });
+  k.sources[&entry.plan->artifact()] = made;
+  return made;
 }
 
 void prepare_twin(Entry& entry) {
   static const trace::NameId name = trace::intern("instrument source");
   const trace::Span span(trace::Category::compile, name);
-  if (entry.source->twin == nullptr) entry.source->twin = open_text(entry, true);
+  if (!entry.source->twin.is_valid()) entry.source->twin = open_text(entry, true);
   entry.ops = register_table(entry);
   entry.twin_ready = true;
 }
@@ -149,9 +168,9 @@ PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
   }
   const runtime::FpControlScope fp_control;
   if (!entry.twin_ready || !trace::enabled())
-    return PyObject_Vectorcall(entry.source->function, all.data(), all.size(), nullptr);
+    return PyObject_Vectorcall(entry.source->function.ptr(), all.data(), all.size(), nullptr);
   trace::Stamps stamps(entry.ops);
-  return PyObject_Vectorcall(entry.source->twin, all.data(), all.size(), nullptr);
+  return PyObject_Vectorcall(entry.source->twin.ptr(), all.data(), all.size(), nullptr);
 }
 
 }  // namespace picokernel::python

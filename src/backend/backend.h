@@ -48,6 +48,17 @@ struct Backend {
   // The same for arrays of the backend's own library, which stay where they are. Null: there are
   // none.
   const Backend* own_arrays = nullptr;
+  // Its functions are called by people, with contiguous arrays and sizes: graphs are lowered by
+  // lower_arrays.
+  bool takes_arrays = false;
+  // Kernels as one file of functions for other programs, and what declares those. `triple` names
+  // the machine, such as aarch64-linux-gnu; empty: this one. They throw Error. Null: no such files.
+  std::string (*file)(std::span<const ir::Module> kernels, std::string_view triple) = nullptr;
+  std::string (*header)(std::span<const ir::Module> kernels, std::string_view triple) = nullptr;
+  // An artifact's code and entry are all that `open` needs, in any process of this build of the
+  // core on this target: they may be kept on disk. `open` gets an empty module then.
+  bool storable = false;
+  bool binary = false;           // what it emits is no text
   bool returns_results = false;  // results stay results; else they become written parameters
 };
 

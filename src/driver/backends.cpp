@@ -2,7 +2,11 @@
 #include "driver/backends.h"
 
 #include <algorithm>
+#include <cstdlib>
 
+#include <picokernel/diagnostic.h>
+
+#include "backend/c/c.h"
 #include "backend/mlx/mlx.h"
 #include "backend/numpy/numpy.h"
 #include "backend/ref/ref.h"
@@ -15,9 +19,9 @@ namespace {
 
 constexpr const backend::Backend* kBackends[] = {
 #ifdef PICOKERNEL_HAVE_LLVM
-    &backend::cpu_backend,   &backend::llvm_backend, &backend::asm_backend,
+    &backend::cpu_backend,   &backend::llvm_backend, &backend::asm_backend, &backend::obj_backend,
 #endif
-    &backend::numpy_backend, &backend::mlx_backend,  &backend::ref_backend,
+    &backend::numpy_backend, &backend::mlx_backend,  &backend::ref_backend, &backend::c_backend,
 };
 
 }  // namespace
@@ -28,6 +32,15 @@ const backend::Backend* find_backend(std::string_view name) {
   const auto found =
       std::ranges::find(kBackends, name, [](const backend::Backend* b) { return b->name; });
   return found == std::end(kBackends) ? nullptr : *found;
+}
+
+void check_environment() {
+  const char* variable = std::getenv("PICOKERNEL_CPU");
+  const backend::Backend* cpu = find_backend("cpu");
+  if (variable == nullptr || *variable == '\0' || cpu == nullptr) return;
+  if (const std::string reason = cpu->why_not_live(); !reason.empty())
+    throw LaunchError(Diagnostic{.message = "backend `cpu` cannot run here: " + reason,
+                                 .notes = {"unset: what this CPU can do"}});
 }
 
 }  // namespace picokernel::driver

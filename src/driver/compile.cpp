@@ -2,14 +2,22 @@
 #include "driver/compile.h"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 
+#include "driver/backends.h"
+#include "driver/cache_log.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "passes/common/passes.h"
 #include "passes/graph/passes.h"
 #include "passes/lower/lower_loops.h"
+#include "runtime/disk_cache.h"
+#include "runtime/fp_control.h"
 #include "runtime/kernel_cache.h"
+#include "support/build_id.h"
 #include "support/check.h"
+#include "support/warning.h"
 #include "trace/trace.h"
 
 namespace picokernel::driver {
@@ -31,17 +39,25 @@ constexpr Pass kKernelGraph[] = {PK_PASS(compose_views), PK_PASS(bind_outputs), 
                                  PK_PASS(materialize)};
 // simplify: on scalars there are no shapes to keep. cse merges offsets of accesses with equal
 // strides; dce drops scalars that no loop uses.
-constexpr Pass kKernel[] = {PK_PASS(simplify), PK_PASS(cse), PK_PASS(dce)};
+// contract: after cse, for a product that two ops share stays one.
+constexpr Pass kKernel[] = {PK_PASS(simplify), PK_PASS(cse), PK_PASS(contract), PK_PASS(dce)};
 constexpr Pass kLower[] = {PK_PASS(lower_loops)};
-constexpr Pass kBindKernel[] = {PK_PASS(bind_outputs), PK_PASS(fold), PK_PASS(simplify),
-                                PK_PASS(cse), PK_PASS(dce)};
+constexpr Pass kLowerArrays[] = {PK_PASS(lower_arrays)};
+constexpr Pass kBindKernel[] = {PK_PASS(bind_outputs), PK_PASS(fold),     PK_PASS(simplify),
+                                PK_PASS(cse),          PK_PASS(contract), PK_PASS(dce)};
 
 #undef PK_PASS
 
+std::span<const Pass> lowering(const backend::Backend& backend) {
+  return backend.takes_arrays ? kLowerArrays : kLower;
+}
+
 runtime::KernelCache<Compiled>& cache() {
-  static auto* instance = new runtime::KernelCache<Compiled>("kernels");
+  static auto* instance = new runtime::KernelCache<Compiled>("kernels in memory");
   return *instance;
 }
+// When the library is loaded: no fork finds it half made.
+[[maybe_unused]] const auto& kMadeEarly = cache();
 
 std::string describe(const passes::LaunchClass& launch) {
   std::string text = launch.nontemporal ? "nontemporal" : "";
@@ -50,7 +66,7 @@ std::string describe(const passes::LaunchClass& launch) {
     if (nest.period != 0) text += " period " + std::to_string(nest.period);
     for (const auto& strides : nest.strides) {
       text += " ";
-      for (const passes::Stride s : strides) text += "01sp"[static_cast<size_t>(s)];
+      for (const passes::Stride s : strides) text += "01sp234"[static_cast<size_t>(s)];
     }
     for (size_t a = 0; a < nest.neighbours.size(); ++a)
       if (const passes::Neighbour& n = nest.neighbours[a]; n.leader != a)
@@ -61,20 +77,92 @@ std::string describe(const passes::LaunchClass& launch) {
   return text;
 }
 
-// Native code knows nothing of names and lines: equal kernels share it. Printed source shows the
-// user's names, and its operations lead back to the user's lines.
+// Native code knows nothing of names and lines: equal kernels share it. Printed text shows the
+// user's names, and the operations of Python source lead back to the user's lines.
 runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& graph,
                          const passes::LaunchClass& launch) {
   runtime::CacheKey key;
   key.add("backend", std::string(backend.name) + (backend.returns_results ? ", results" : ""));
+  if (backend.storable) key.add("build of the core", build_id());
   if (backend.target != nullptr) key.add("target", backend.target());
   const bool source = backend.level == ir::Level::graph;
-  key.add("graph", ir::print(graph, {.locations = source, .names = source}));
+  key.add("graph", ir::print(graph, {.locations = source, .names = source || backend.prints_only}));
   key.add("launch class", describe(launch));
   return key;
 }
 
+trace::Span span(std::string_view what, const backend::Backend& backend) {
+  return trace::Span(
+      trace::Category::compile,
+      trace::enabled() ? trace::intern(std::string(what) + " " + std::string(backend.name)) : 0);
+}
+
+ir::Module lower_nests(const backend::Backend& backend, const Prepared& prepared,
+                       const passes::LaunchClass& launch) {
+  const passes::Target target{.backend = backend.name, .launch = &launch};
+  ir::Module m = prepared.graph;
+  if (backend.level == ir::Level::kernel) {
+    m = run_passes(std::move(m), lowering(backend), target);
+    m = run_passes(std::move(m), kKernel, target);
+  }
+  return run_passes(std::move(m), backend.legalize, target);
+}
+
+std::shared_ptr<Compiled> make(const backend::Backend& backend,
+                               const std::function<ir::Module()>& lower) {
+  const trace::Span whole = span("compile", backend);
+  ir::Module emitted = lower();
+  backend::Artifact artifact;
+  {
+    const trace::Span emit = span("emit", backend);
+    artifact = backend.emit(emitted);
+  }
+  auto compiled = std::make_shared<Compiled>(std::move(emitted), std::move(artifact));
+  if (backend.open != nullptr) {
+    const trace::Span open = span("open", backend);
+    compiled->executable = backend.open(compiled->artifact, compiled->emitted());
+  }
+  return compiled;
+}
+
+// What a storable backend needs of an artifact.
+std::string pack(const backend::Artifact& artifact) {
+  return artifact.entry + '\0' + artifact.code;
+}
+
+// Null if it is not there, or if what is there cannot be opened.
+std::shared_ptr<Compiled> load(const backend::Backend& backend, const runtime::DiskCache& disk,
+                               std::string_view key, const std::function<ir::Module()>& lower) {
+  const trace::Span whole = span("load from disk", backend);
+  const std::optional<std::string> packed = disk.load(key);
+  if (!packed) return nullptr;
+  const size_t end = packed->find('\0');
+  if (end == packed->npos) return nullptr;
+  auto compiled = std::make_shared<Compiled>(
+      lower, backend::Artifact{.code = packed->substr(end + 1), .entry = packed->substr(0, end)});
+  try {
+    compiled->executable = backend.open(compiled->artifact, {});
+  } catch (const InternalError&) {
+    return nullptr;
+  }
+  return compiled;
+}
+
 }  // namespace
+
+Compiled::Compiled(ir::Module emitted, backend::Artifact artifact)
+    : artifact(std::move(artifact)), emitted_(std::move(emitted)) {}
+Compiled::Compiled(std::function<ir::Module()> lower, backend::Artifact artifact)
+    : artifact(std::move(artifact)), lower_(std::move(lower)) {}
+
+const ir::Module& Compiled::emitted() const {
+  std::call_once(lowered_, [&] {
+    const runtime::FpControlScope fp_control;  // constants are folded here
+    if (lower_ != nullptr) emitted_ = lower_();
+    lower_ = nullptr;
+  });
+  return emitted_;
+}
 
 std::span<const Pass> graph_pipeline(const backend::Backend& backend) {
   if (backend.returns_results) return kValueGraph;
@@ -103,6 +191,7 @@ ir::Module run_passes(ir::Module m, std::span<const Pass> pipeline, const passes
 
 ir::Module lower_for(const backend::Backend& backend, ir::Module m,
                      const passes::LaunchClass* launch, Observer observer, void* context) {
+  if (backend.target != nullptr) check_environment();
   const passes::Target target{.backend = backend.name, .launch = launch};
   const auto run = [&](std::span<const Pass> pipeline) {
     m = run_passes(std::move(m), pipeline, target, observer, context);
@@ -110,7 +199,7 @@ ir::Module lower_for(const backend::Backend& backend, ir::Module m,
   if (m.level == ir::Level::graph) {
     run(graph_pipeline(backend));
     if (backend.level == ir::Level::kernel) {
-      run(kLower);
+      run(lowering(backend));
       run(kKernel);
     }
   } else {
@@ -136,35 +225,43 @@ std::shared_ptr<const Prepared> prepare(const backend::Backend& backend, ir::Mod
   return prepared;
 }
 
-std::shared_ptr<const Compiled> compile(const backend::Backend& backend, const Prepared& prepared,
+std::shared_ptr<const Compiled> compile(const backend::Backend& backend,
+                                        std::shared_ptr<const Prepared> prepared,
                                         const passes::LaunchClass& launch) {
-  const runtime::CacheKey key = key_of(backend, prepared.graph, launch);
-  return cache().get_or_build(key, [&] {
-    const trace::Span span(
-        trace::Category::compile,
-        trace::enabled() ? trace::intern("compile " + std::string(backend.name)) : 0);
-    const passes::Target target{.backend = backend.name, .launch = &launch};
-    auto compiled = std::make_shared<Compiled>();
-    compiled->emitted = prepared.graph;
-    if (backend.level == ir::Level::kernel) {
-      compiled->emitted = run_passes(std::move(compiled->emitted), kLower, target);
-      compiled->emitted = run_passes(std::move(compiled->emitted), kKernel, target);
+  if (backend.target != nullptr) check_environment();
+  const runtime::CacheKey key = key_of(backend, prepared->graph, launch);
+  const std::string& name = prepared->graph.name;
+  runtime::CacheLookup lookup;
+  Found found = Found::in_memory;
+  std::string problem;
+  const auto lower = [&backend, prepared, launch] {
+    return lower_nests(backend, *prepared, launch);
+  };
+  const auto build = [&] {
+    found = Found::nowhere;
+    if (!backend.storable || build_id().empty()) return make(backend, lower);
+    const runtime::DiskCache disk = runtime::user_disk_cache();
+    // With its name, which debuggers show.
+    const runtime::CacheKey disk_key = runtime::CacheKey(key).add("kernel", name);
+    const std::string key_bytes = to_bytes(disk_key);
+    if (auto stored = load(backend, disk, key_bytes, lower)) {
+      found = Found::on_disk;
+      return stored;
     }
-    compiled->emitted = run_passes(std::move(compiled->emitted), backend.legalize, target);
-    {
-      const trace::Span emit(
-          trace::Category::compile,
-          trace::enabled() ? trace::intern("emit " + std::string(backend.name)) : 0);
-      compiled->artifact = backend.emit(compiled->emitted);
-    }
-    if (backend.open != nullptr) {
-      const trace::Span open(
-          trace::Category::compile,
-          trace::enabled() ? trace::intern("open " + std::string(backend.name)) : 0);
-      compiled->executable = backend.open(compiled->artifact, compiled->emitted);
-    }
-    return compiled;
-  });
+    if (logs_lookups()) lookup.difference = nearest_on_disk(disk, disk_key, lookup.difference);
+    auto made = make(backend, lower);
+    problem = disk.store(key_bytes, pack(made->artifact));
+    return made;
+  };
+  auto compiled = cache().get_or_build(key, build, logs_lookups() ? &lookup : nullptr);
+  record_lookup(name, backend.name, found, lookup.difference);
+  // Only here, where no other thread waits for this one.
+  static std::atomic_flag told;
+  if (!problem.empty() && !told.test_and_set())
+    warn("compiled kernels are kept in memory only. " + problem +
+         " (PICOKERNEL_CACHE_DIR names another folder; PICOKERNEL_CACHE_SIZE=0 keeps nothing on "
+         "disk)");
+  return compiled;
 }
 
 }  // namespace picokernel::driver

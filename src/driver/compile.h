@@ -1,7 +1,9 @@
 // From a traced graph to something that runs: the pipelines, and the cache of what they made.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <mutex>
 
 #include "backend/backend.h"
 #include "passes/lower/nests.h"
@@ -15,10 +17,21 @@ struct Prepared {
   passes::Nests nests;  // backends of kernel level
 };
 
-struct Compiled {
-  ir::Module emitted;
-  backend::Artifact artifact;
+class Compiled {
+ public:
+  Compiled(ir::Module emitted, backend::Artifact artifact);
+  /// From disk: `lower` makes again what the artifact was emitted from.
+  Compiled(std::function<ir::Module()> lower, backend::Artifact artifact);
+
+  /// What the artifact was emitted from.
+  const ir::Module& emitted() const;
+  const backend::Artifact artifact;
   std::unique_ptr<runtime::Executable> executable;  // null for source backends
+
+ private:
+  mutable std::function<ir::Module()> lower_;  // null: emitted_ is there
+  mutable std::once_flag lowered_;
+  mutable ir::Module emitted_;
 };
 
 /// The passes that come before the backend's own on a traced graph, in order.
@@ -42,8 +55,9 @@ ir::Module lower_for(const backend::Backend& backend, ir::Module m,
 
 /// Throws CompileError if the backend cannot do something in the graph.
 std::shared_ptr<const Prepared> prepare(const backend::Backend& backend, ir::Module traced);
-/// From the process's cache, or made: two kernels with one text share it.
-std::shared_ptr<const Compiled> compile(const backend::Backend& backend, const Prepared& prepared,
+/// From the process's cache, from disk, or made: two kernels with one text share it.
+std::shared_ptr<const Compiled> compile(const backend::Backend& backend,
+                                        std::shared_ptr<const Prepared> prepared,
                                         const passes::LaunchClass& launch);
 
 }  // namespace picokernel::driver

@@ -46,6 +46,7 @@ const Backend& live_backend(std::string_view name, const Location& where) {
   const char* variable = std::getenv("PICOKERNEL_BACKEND");
   if (name.empty() && variable != nullptr) name = variable;
   if (name.empty()) {
+    driver::check_environment();
     for (const Backend* b : driver::all_backends())
       if (why_not(*b).empty()) return *b;
   }
@@ -139,6 +140,7 @@ struct AnyKernel::State {
       : function(std::move(f)),
         parameter_names(std::move(names)),
         definition(where),
+        floats(options.floats),
         kernel(options.name, parameter_names, where),
         trace_name(trace::intern(options.name)) {
     PK_CHECK(parameter_names.size() == parameters);
@@ -150,7 +152,7 @@ struct AnyKernel::State {
   }
 
   driver::Traced trace(std::span<const frontend::ArgSpec> specs) const {
-    frontend::Tracer tracer(kernel.name(), specs, definition);
+    frontend::Tracer tracer(kernel.name(), specs, definition, floats);
     const TraceScope scope(tracer);
     std::vector<Expr> parameters;
     for (size_t i = 0; i < specs.size(); ++i)
@@ -203,6 +205,7 @@ struct AnyKernel::State {
   Function function;
   std::vector<std::string> parameter_names;
   Location definition;
+  FloatMode floats;
   driver::Kernel kernel;
   trace::NameId trace_name;
   std::mutex mutex;

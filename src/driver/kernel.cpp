@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "driver/plan.h"
 #include "driver/signature.h"
@@ -10,7 +11,9 @@
 #include "ir/pairs.h"
 #include "ir/rewriter.h"
 #include "ir/verifier.h"
+#include "runtime/fork.h"
 #include "runtime/fp_control.h"
+#include "runtime/thread_pool.h"
 #include "trace/trace.h"
 
 namespace picokernel::driver {
@@ -57,6 +60,27 @@ uint64_t layout_hash(std::span<const Arg> args, std::span<const Arg> outs) {
   return hash;
 }
 
+// Held while the tables of any kernel change, and for no longer; a fork waits for it. The locks of
+// the kernels themselves are held while Python traces: a child of a fork may find them taken by
+// threads that it does not have, and makes new ones.
+struct Tables {
+  std::mutex mutex;
+  uint64_t forks = 0;
+  runtime::ForkRegistration registration{
+      runtime::ForkStage::cache,
+      {this, [](void* self) { static_cast<Tables*>(self)->mutex.lock(); },
+       [](void* self) { static_cast<Tables*>(self)->mutex.unlock(); },
+       [](void* self) {
+         ++static_cast<Tables*>(self)->forks;
+         static_cast<Tables*>(self)->mutex.unlock();
+       }}};
+};
+
+Tables& tables() {
+  static auto* instance = new Tables;
+  return *instance;
+}
+
 }  // namespace
 
 struct Kernel::State {
@@ -71,15 +95,25 @@ struct Kernel::State {
              std::shared_ptr<const Prepared>>
         prepared;
   };
-  std::recursive_mutex mutex;  // a trace may call the kernel again, for another signature
+  // A trace may call the kernel again, for another signature.
+  std::shared_ptr<std::recursive_mutex> mutex = std::make_shared<std::recursive_mutex>();
+  uint64_t forks = 0;  // before `mutex` was made
   std::map<Signature, std::vector<std::unique_ptr<Variant>>> variants;
-  // Plans live as long as the kernel, a kilobyte each: callers keep pointers to them.
+  // Plans live as long as the kernel or until their key is forgotten, a kilobyte each: callers keep
+  // pointers to them.
   struct Key {
     const backend::Backend* backend;
     uint64_t key, layout;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   std::map<Key, std::vector<std::unique_ptr<CallPlan>>> plans;
+
+  std::shared_ptr<std::recursive_mutex> current_mutex() {
+    const std::lock_guard lock(tables().mutex);
+    if (std::exchange(forks, tables().forks) != tables().forks)
+      mutex = std::make_shared<std::recursive_mutex>();
+    return mutex;
+  }
 
   Variant& variant(std::span<const Arg> args, uint64_t key, const Trace& trace) {
     const Signature signature = signature_of(args, key);
@@ -105,6 +139,7 @@ struct Kernel::State {
       made->traced = trace(arg_specs(args, parameter_names));
     }
     ir::verify_or_throw(made->traced.graph, "the trace of " + name);
+    const std::lock_guard lock(tables().mutex);
     std::vector<std::unique_ptr<Variant>>& list = variants[signature];
     list.push_back(std::move(made));
     return *list.back();
@@ -112,6 +147,7 @@ struct Kernel::State {
 
   const Plan& make_plan(std::span<const Arg> args, std::span<const Arg> given_outs,
                         const backend::Backend& backend, uint64_t key, const Trace& trace) {
+    static_cast<void>(runtime::num_threads());  // a wrong PICOKERNEL_NUM_THREADS: here, not later
     Variant& v = variant(args, key, trace);
     const auto symbols = bind_symbols(v.traced.graph, args);
     if (!symbols)
@@ -143,11 +179,15 @@ struct Kernel::State {
     }
     if (!given_outs.empty()) check_outputs(name, specs, outs, definition);
 
-    std::shared_ptr<const Prepared>& prepared = v.prepared[{&backend, dtypes}];
-    if (!prepared) {
+    std::shared_ptr<const Prepared> prepared;
+    if (const auto known = v.prepared.find({&backend, dtypes}); known != v.prepared.end()) {
+      prepared = known->second;
+    } else {
       const bool as_traced = std::ranges::equal(dtypes, specs, {}, {}, &OutputSpec::dtype);
       prepared =
           prepare(backend, as_traced ? v.traced.graph : cast_results(v.traced.graph, dtypes));
+      const std::lock_guard lock(tables().mutex);
+      v.prepared[{&backend, dtypes}] = prepared;
     }
     auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.kernel = &name,
                                                            .names = parameter_names,
@@ -161,6 +201,7 @@ struct Kernel::State {
                                                            .outs = outs,
                                                            .allocate_outputs = given_outs.empty()});
     check_written(name, parameter_names, plan->written(), args, definition);
+    const std::lock_guard lock(tables().mutex);
     auto& list = plans[{&backend, key, layout_hash(args, given_outs)}];
     list.push_back(std::move(plan));
     return *list.back();
@@ -222,12 +263,32 @@ const std::string& Kernel::name() const { return state_->name; }
 const Plan& Kernel::plan(std::span<const Arg> args, std::span<const Arg> outs,
                          const backend::Backend& backend, uint64_t key, const Trace& trace) {
   const runtime::FpControlScope fp_control;  // constants are folded here
-  const std::lock_guard lock(state_->mutex);
+  const std::shared_ptr<std::recursive_mutex> mutex = state_->current_mutex();
+  const std::lock_guard lock(*mutex);
   if (const auto known = state_->plans.find({&backend, key, layout_hash(args, outs)});
       known != state_->plans.end())
     for (const auto& plan : known->second)
       if (plan->matches(args, outs)) return *plan;
   return state_->make_plan(args, outs, backend, key, trace);
+}
+
+void Kernel::forget(std::span<const uint64_t> keys) {
+  const std::shared_ptr<std::recursive_mutex> mutex = state_->current_mutex();
+  const std::lock_guard lock(*mutex);
+  // Extracted with the tables locked, dropped after that.
+  std::vector<decltype(state_->plans)::node_type> plans;
+  std::vector<decltype(state_->variants)::node_type> traces;
+  const auto extract = [&](auto& table, auto& dropped) {
+    for (auto at = table.begin(); at != table.end();) {
+      const auto next = std::next(at);
+      if (std::ranges::find(keys, at->first.key) != keys.end())
+        dropped.push_back(table.extract(at));
+      at = next;
+    }
+  };
+  const std::lock_guard tables_lock(tables().mutex);
+  extract(state_->plans, plans);
+  extract(state_->variants, traces);
 }
 
 }  // namespace picokernel::driver

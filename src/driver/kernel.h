@@ -87,6 +87,8 @@ class Kernel {
   /// Plan::outputs() says.
   const Plan& plan(std::span<const Arg> args, std::span<const Arg> outs,
                    const backend::Backend& backend, uint64_t key, const Trace& trace);
+  /// Drops the traces and plans of these keys: no plan of theirs may be in use. Thread safe.
+  void forget(std::span<const uint64_t> keys);
 
   const std::string& name() const;
 

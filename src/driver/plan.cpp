@@ -22,6 +22,8 @@ namespace {
 
 using passes::Stride;
 
+constexpr int64_t kSmallCacheBytes = 256 << 10;  // less than the last-level cache of any machine
+
 void copy_strided(std::byte* to, const std::byte* from, std::span<const int64_t> shape,
                   const int64_t* strides, size_t size) {
   if (shape.empty()) {
@@ -83,7 +85,7 @@ CallPlan::CallPlan(Setup setup)
   if (backend_.level == ir::Level::kernel)
     lay_out_nests(setup.args, setup.outs);
   else
-    compiled_ = compile(backend_, *prepared_, {});
+    compiled_ = compile(backend_, prepared_, {});
   find_pairs();
 }
 
@@ -116,7 +118,7 @@ void CallPlan::expect(std::span<const Arg> args, std::span<const Arg> outs) {
 void CallPlan::find_pairs() {
   const bool source = backend_.level == ir::Level::graph;
   const std::vector<std::pair<size_t, size_t>> hazards =
-      source ? passes::hazards(compiled_->emitted) : std::vector<std::pair<size_t, size_t>>{};
+      source ? passes::hazards(compiled_->emitted()) : std::vector<std::pair<size_t, size_t>>{};
   const auto& late_reads = traced_.checks.late_reads;
   for (uint32_t w = 0; w < expected_.size(); ++w) {
     if (expected_[w].kind != Arg::Kind::array || !expected_[w].written) continue;
@@ -169,10 +171,12 @@ void CallPlan::lay_out_nests(std::span<const Arg> args, std::span<const Arg> out
       reads_what_it_writes = reads_what_it_writes || (a.read && a.written);
   }
   empty_ = std::ranges::all_of(layouts, &NestLayout::empty);
-  // Stores past the caches pay when the arrays cannot stay in them.
-  launch.nontemporal = !reads_what_it_writes && scratch.empty() &&
-                       touched_bytes(graph, layouts, arrays) > last_level_cache_bytes();
-  compiled_ = compile(backend_, *prepared_, launch);
+  // Stores past the caches pay when the arrays cannot stay in them. Few bytes stay in any, which
+  // saves small first calls the question.
+  const int64_t touched = touched_bytes(graph, layouts, arrays);
+  launch.nontemporal = !reads_what_it_writes && scratch.empty() && touched > kSmallCacheBytes &&
+                       touched > last_level_cache_bytes();
+  compiled_ = compile(backend_, prepared_, launch);
 
   const passes::KernelParams params = passes::kernel_params(graph, nests.nests, launch);
   template_.assign(params.count, 0);

@@ -32,7 +32,7 @@ class CallPlan final : public Plan {
   void launch(std::span<const Arg> args, std::span<const Arg> outs) const override;
   const backend::Artifact& artifact() const override { return compiled_->artifact; }
   const ir::Module& traced() const override { return prepared_->traced; }
-  const ir::Module& emitted() const override { return compiled_->emitted; }
+  const ir::Module& emitted() const override { return compiled_->emitted(); }
   const std::vector<bool>& written() const override { return written_; }
   int64_t bytes() const override { return bytes_; }
   const void* note() const override { return note_.get(); }

@@ -121,8 +121,10 @@ void Tracer::State::drop_unused_checks() {
                 [&](const ir::CallChecks::Integer& check) { return !used.contains(check.value); });
 }
 
-Tracer::Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition)
+Tracer::Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition,
+               FloatMode floats)
     : state_(std::make_unique<State>(std::move(kernel_name), args)) {
+  state_->m.floats = floats;
   state_->at(definition);
 }
 

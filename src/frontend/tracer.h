@@ -57,7 +57,8 @@ struct Index {
 class Tracer {
  public:
   struct State;  // state.h
-  Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition);
+  Tracer(std::string kernel_name, std::span<const ArgSpec> args, const Location& definition,
+         FloatMode floats = {});
   ~Tracer();
 
   Value argument(size_t i) const;  // array: a ref; scalar: a value

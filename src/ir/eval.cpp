@@ -213,6 +213,8 @@ T same(Opcode opcode, T x, T y, T z) {
     PK_CASE(asinh, floating, std::asinh(x))
     PK_CASE(acosh, floating, std::acosh(x))
     PK_CASE(atanh, floating, std::atanh(x))
+    PK_CASE(erf, floating, std::erf(x))
+    PK_CASE(erfc, floating, std::erfc(x))
     PK_CASE(cbrt, floating, std::cbrt(x))
     PK_CASE(atan2, floating, std::atan2(x, y))
     PK_CASE(hypot, floating, std::hypot(x, y))
@@ -284,6 +286,10 @@ Scalar cast(Scalar value, DType to) {
   });
 }
 
+bool is_exact(Opcode opcode, DType result) {
+  return info(opcode).rule != Rule::math || !is_float(result);
+}
+
 Scalar eval(Opcode opcode, std::span<const Scalar> operands, DType result) {
   if (opcode == Opcode::cast) return cast(operands[0], result);
   if (opcode == Opcode::bitcast) return bitcast(operands[0], result);
@@ -301,6 +307,7 @@ Scalar eval(Opcode opcode, std::span<const Scalar> operands, DType result) {
       case Rule::count:
         return Scalar::of(count(x));
       case Rule::same:
+      case Rule::math:
         return Scalar::of(T(same(opcode, x, y, z)));
       case Rule::select:
       case Rule::explicit_:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <picokernel/accuracy.h>
 #include <picokernel/diagnostic.h>
 
 #include "ir/op.h"
@@ -100,12 +101,15 @@ struct CallChecks {
   std::vector<std::pair<uint32_t, uint32_t>> late_reads;
 };
 
+using picokernel::Accuracy;
+
 // Sizes and types are tables of the module, so values of two modules never mix. The body is block
 // 0; its parameters are the function's.
 class Module {
  public:
   std::string name = "kernel";
   Level level = Level::graph;
+  FloatMode floats;
   SizeTable sizes;
   TypeTable types;
   std::vector<std::string> symbol_names;  // by symbol number, for people only
@@ -114,6 +118,7 @@ class Module {
   std::vector<Guard> guards;
   std::vector<RangeCheck> range_checks;
   CallChecks checks;
+  std::vector<std::string> notes;  // on the parameters, line by line, for people only
   IndexVector<OpId, Op> ops;
   IndexVector<ValueId, Value> values;
   IndexVector<BlockId, Block> blocks;
@@ -146,6 +151,12 @@ template <class F>
 void walk(const Module& m, F&& f) {
   walk(m, Module::body(), f);
 }
+
+/// The op's operands, and what its regions use of the values around it.
+std::vector<ValueId> outer_operands(const Module& m, const Op& op);
+
+/// No effect but its results: pure ops, and control flow over nothing else.
+bool is_pure(const Module& m, const Op& op);
 
 // A loop's parts by name. Body parameters: the index, then the carried values.
 struct ForView {

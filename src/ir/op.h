@@ -15,7 +15,7 @@ enum class Opcode : uint8_t {
 };
 
 enum class Level : uint8_t { graph, kernel, both };
-enum class Rule : uint8_t { same, compare, test, count, select, explicit_, none, custom };
+enum class Rule : uint8_t { same, math, compare, test, count, select, explicit_, none, custom };
 enum class Allowed : uint8_t { any, real, integer, floating, bits };
 enum class Attribute : uint8_t { none, scalar, size, map, flag };
 enum class Effect : uint8_t { pure, read, write, allocate, control };

@@ -69,6 +69,14 @@ class Parser {
       do range_check();
       while (lexer_.accept(","));
     }
+    if (lexer_.accept("accuracy")) {
+      const Token accuracy = lexer_.next();
+      if (accuracy.text != "fast")
+        lexer_.fail(accuracy, "expected `fast`, found `" + std::string(accuracy.text) + "`",
+                    {"without `accuracy fast`, it is strict"});
+      m().floats.accuracy = Accuracy::fast;
+    }
+    m().floats.fastmath = lexer_.accept("fastmath");
     for (const Type& t : results) m().results.push_back(m().types.intern(t));
     region(Module::body());
     return std::move(state.module);

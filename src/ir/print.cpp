@@ -76,6 +76,8 @@ class Printer {
     for (const RangeCheck& r : m_.range_checks)
       out_ += std::string(&r == m_.range_checks.data() ? " in " : ", ") +
               value(m_.params()[r.param]) + ": " + std::string(text_name(r.dtype));
+    if (m_.floats.accuracy == Accuracy::fast) out_ += " accuracy fast";
+    if (m_.floats.fastmath) out_ += " fastmath";
     out_ += " ";
     region(Module::body(), 0);
     out_ += "\n";

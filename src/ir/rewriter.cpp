@@ -10,12 +10,14 @@ Rewriter::Rewriter(const Module& from)
     : from_(from), builder_((to_.blocks.push({}), to_)), values_(from.values.size()) {
   to_.name = from.name;
   to_.level = from.level;
+  to_.floats = from.floats;
   to_.sizes = from.sizes;
   to_.types = from.types;
   to_.symbol_names = from.symbol_names;
   to_.results = from.results;
   to_.guards = from.guards;
   to_.range_checks = from.range_checks;
+  to_.notes = from.notes;
   to_.maps = from.maps;
   to_.locations = from.locations;
 }
@@ -51,21 +53,31 @@ std::vector<ValueId> Rewriter::copy(OpId id, const Visit& visit) {
   return to_.ops[made].results;
 }
 
-void Rewriter::walk(BlockId block, const Visit& visit) {
-  for (const OpId id : from_.blocks[block].ops) {
-    builder_.set_location(from_.ops[id].location);
-    std::optional<std::vector<ValueId>> results;
-    if (visit) results = visit(*this, id);
-    if (!results) results = copy(id, visit);
-    const std::vector<ValueId>& old = from_.ops[id].results;
-    PK_CHECK(results->size() == old.size(), "a pass gives an op the wrong number of results");
-    for (size_t i = 0; i < old.size(); ++i) {
-      map(old[i], (*results)[i]);
-      if (!(*results)[i].valid()) continue;  // removed: nothing uses it
-      std::string& name = to_.values[(*results)[i]].name;
-      if (name.empty()) name = from_.values[old[i]].name;
-    }
+void Rewriter::walk_op(OpId id, const Visit& visit) {
+  builder_.set_location(from_.ops[id].location);
+  std::optional<std::vector<ValueId>> results;
+  if (visit) results = visit(*this, id);
+  if (!results) results = copy(id, visit);
+  const std::vector<ValueId>& old = from_.ops[id].results;
+  PK_CHECK(results->size() == old.size(), "a pass gives an op the wrong number of results");
+  for (size_t i = 0; i < old.size(); ++i) {
+    map(old[i], (*results)[i]);
+    if (!(*results)[i].valid()) continue;  // removed: nothing uses it
+    std::string& name = to_.values[(*results)[i]].name;
+    if (name.empty()) name = from_.values[old[i]].name;
   }
+}
+
+void Rewriter::walk(BlockId block, const Visit& visit) {
+  for (const OpId id : from_.blocks[block].ops) walk_op(id, visit);
+}
+
+std::vector<ValueId> Rewriter::splice(BlockId region, const Visit& visit) {
+  for (const OpId id : from_.blocks[region].ops) {
+    if (from_.ops[id].opcode == Opcode::yield) return mapped(from_.ops[id].operands);
+    walk_op(id, visit);
+  }
+  return {};
 }
 
 Module Rewriter::run(const Visit& visit) {

@@ -32,11 +32,15 @@ class Rewriter {
 
   /// Copies one op: operands mapped, regions walked with the same visitor.
   std::vector<ValueId> copy(OpId id, const Visit& visit);
+  /// Walks the ops of a region into the block at hand; gives what its yield hands on. The region
+  /// has no parameters.
+  std::vector<ValueId> splice(BlockId region, const Visit& visit);
   /// Copies parameters, then walks the body; results and guards are carried over.
   Module run(const Visit& visit);
 
  private:
   void walk(BlockId block, const Visit& visit);
+  void walk_op(OpId id, const Visit& visit);
 
   const Module& from_;
   Module to_;

@@ -222,6 +222,7 @@ Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint
                  " operands, not " + std::to_string(operands.size()));
   switch (op.rule) {
     case Rule::same:
+    case Rule::math:
       return broadcast_all(m, op, operands, 0);
     case Rule::compare:
     case Rule::test:

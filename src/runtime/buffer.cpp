@@ -188,6 +188,11 @@ Pools& pools() {
   static Pools& instance = *new Pools;
   return instance;
 }
+// Made when the library is loaded: a child forked while another thread makes a local static would
+// wait for that thread for ever.
+[[maybe_unused]] const Pools& kMadeEarly = pools();
+const trace::NameId kReused = trace::intern("buffer, reused"),
+                    kFresh = trace::intern("buffer, fresh pages");
 
 // Null once the thread's pool is gone: buffers may outlive it, in other thread-locals or after
 // main.
@@ -232,8 +237,6 @@ struct Free {
 Buffer allocate(size_t bytes) {
   if (bytes == 0) return {};
   if (bytes > std::numeric_limits<size_t>::max() / 4) throw std::bad_alloc();
-  static const trace::NameId reused = trace::intern("buffer, reused"),
-                             fresh = trace::intern("buffer, fresh pages");
   const uint64_t begin = trace::enabled() ? trace::now() : 0;
   const SizeClass size = size_class(bytes);
   Pool* p = pool();
@@ -242,7 +245,7 @@ Buffer allocate(size_t bytes) {
   if (!found) data = map_pages(size.bytes);
   Buffer buffer{data, bytes, Device{}, std::shared_ptr<void>(data, Free{size})};
   if (begin != 0)
-    trace::complete(trace::Category::alloc, found ? reused : fresh, begin, trace::now(), bytes);
+    trace::complete(trace::Category::alloc, found ? kReused : kFresh, begin, trace::now(), bytes);
   return buffer;
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/cpu_limits.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -103,7 +104,16 @@ CpuLimits read_cpu_limits() {
     limits.cgroup_quota = cgroup_quota(text.str(), "/sys/fs/cgroup");
   }
   limits.omp_num_threads = positive_number(std::getenv("OMP_NUM_THREADS"));
-  limits.picokernel_num_threads = positive_number(std::getenv("PICOKERNEL_NUM_THREADS"));
+  if (const char* ours = std::getenv("PICOKERNEL_NUM_THREADS"); ours != nullptr && *ours != '\0') {
+    int count = 0;
+    const char* const end = ours + std::string_view(ours).size();
+    const auto [rest, error] = std::from_chars(ours, end, count);
+    if (error == std::errc() && rest == end && count >= 1 && count <= kMaxThreads)
+      limits.picokernel_num_threads = count;
+    else
+      limits.problem = "PICOKERNEL_NUM_THREADS is '" + std::string(ours) +
+                       "'; it takes a number from 1 to " + std::to_string(kMaxThreads);
+  }
   return limits;
 }
 

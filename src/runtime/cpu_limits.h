@@ -14,9 +14,12 @@ struct CpuLimits {
   std::optional<double> cgroup_quota;         // CPUs' worth of time a cgroup (v1 or v2) grants
   std::optional<int> omp_num_threads;         // OMP_NUM_THREADS, its first number
   std::optional<int> picokernel_num_threads;  // PICOKERNEL_NUM_THREADS
+  std::string problem;                        // what is wrong with that variable; empty: nothing
 };
 
-/// Reads all of them. A variable that holds no positive number counts as not set.
+constexpr int kMaxThreads = 1024;
+
+/// Reads all of them. Another OMP_NUM_THREADS than a positive number counts as not set.
 PK_API CpuLimits read_cpu_limits();
 
 /// PICOKERNEL_NUM_THREADS if set, else the least of affinity, quota rounded up, and

@@ -48,6 +48,30 @@ CacheKey& CacheKey::add(std::string_view name, std::string text) {
   return *this;
 }
 
+std::string to_bytes(const CacheKey& key) {
+  std::string bytes;
+  for (const CacheKey::Part& part : key.parts()) {
+    PK_CHECK(part.text.find('\0') == part.text.npos, part.name, " holds a zero byte");
+    bytes.append(part.name).append(1, '\0').append(part.text).append(1, '\0');
+  }
+  return bytes;
+}
+
+CacheKey key_from_bytes(std::string_view bytes) {
+  CacheKey key;
+  const auto next = [&] {
+    const std::string_view text = bytes.substr(0, bytes.find('\0'));
+    bytes.remove_prefix(std::min(bytes.size(), text.size() + 1));
+    return text;
+  };
+  while (!bytes.empty()) {
+    const std::string_view name = next();
+    if (find_part(key, name) != nullptr) return {};
+    key.add(name, std::string(next()));
+  }
+  return key;
+}
+
 std::vector<std::string> differing_parts(const CacheKey& from, const CacheKey& to) {
   std::vector<std::string> names;
   for (const CacheKey::Part& part : to.parts()) {
@@ -57,6 +81,23 @@ std::vector<std::string> differing_parts(const CacheKey& from, const CacheKey& t
   for (const CacheKey::Part& part : from.parts())
     if (find_part(to, part.name) == nullptr) names.push_back(part.name);
   return names;
+}
+
+std::tuple<size_t, size_t, Hash128> distance(const CacheKey& from, const CacheKey& to) {
+  size_t bytes = 0;
+  const std::vector<std::string> names = differing_parts(from, to);
+  for (const std::string& name : names) {
+    const CacheKey::Part *before = find_part(from, name), *after = find_part(to, name);
+    const std::string_view a = before != nullptr ? std::string_view(before->text) : "";
+    const std::string_view b = after != nullptr ? std::string_view(after->text) : "";
+    const auto start = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+    size_t end = 0;
+    while (end < std::min(a.size(), b.size()) - start &&
+           a[a.size() - 1 - end] == b[b.size() - 1 - end])
+      ++end;
+    bytes += std::max(a.size(), b.size()) - start - end;
+  }
+  return {names.size(), bytes, from.hash()};
 }
 
 std::string describe_difference(const CacheKey& from, const CacheKey& to) {
@@ -108,15 +149,27 @@ void KernelCacheBase::clear() {
 // answer does not depend on the table's order.
 const CacheKey* KernelCacheBase::nearest(const CacheKey& key) const {
   const CacheKey* best = nullptr;
-  std::pair<size_t, Hash128> best_rank;
+  std::tuple<size_t, size_t, Hash128> best_distance;
   for (const auto& [other, entry] : entries_) {
     if (entry->state != State::ready) continue;
-    const std::pair rank(differing_parts(other, key).size(), other.hash());
-    if (best != nullptr && !(rank < best_rank)) continue;
+    const auto d = distance(other, key);
+    if (best != nullptr && !(d < best_distance)) continue;
     best = &other;
-    best_rank = rank;
+    best_distance = d;
   }
   return best;
+}
+
+// The finished entry that was not asked for longest, if there are too many.
+std::shared_ptr<KernelCacheBase::Entry> KernelCacheBase::extract_oldest() {
+  if (entries_.size() <= kCapacity) return nullptr;
+  auto oldest = entries_.end();
+  for (auto at = entries_.begin(); at != entries_.end(); ++at)
+    if (at->second->state == State::ready &&
+        (oldest == entries_.end() || at->second->last_use < oldest->second->last_use))
+      oldest = at;
+  if (oldest == entries_.end()) return nullptr;
+  return entries_.extract(oldest).mapped();
 }
 
 void KernelCacheBase::finish(const CacheKey& key, const std::shared_ptr<Entry>& entry,
@@ -137,6 +190,7 @@ KernelCacheBase::Value KernelCacheBase::get_or_build(const CacheKey& key, Value 
       finished_->wait(lock, [&] { return entry->state != State::building; });
     }
     if (entry->state == State::failed) std::rethrow_exception(entry->error);
+    entry->last_use = ++clock_;
     lock.unlock();
     trace::instant(trace::Category::cache, hit_name_);
     if (lookup != nullptr) *lookup = {true, {}};
@@ -172,7 +226,10 @@ KernelCacheBase::Value KernelCacheBase::get_or_build(const CacheKey& key, Value 
   }
   lock.lock();
   entry->value = value;
+  entry->last_use = ++clock_;
   finish(key, entry, State::ready);
+  const std::shared_ptr<Entry> oldest = extract_oldest();
+  lock.unlock();  // values may be anything
   return value;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -43,8 +44,16 @@ class PK_API CacheKey {
   Hash128 hash_;  // of all parts so far
 };
 
+/// A key as one text and back. Parts hold no zero bytes. What is no such text gives a key that
+/// equals no other.
+PK_API std::string to_bytes(const CacheKey& key);
+PK_API CacheKey key_from_bytes(std::string_view bytes);
+
 /// The names of the parts in which the keys differ, in the order of `to`.
 std::vector<std::string> differing_parts(const CacheKey& from, const CacheKey& to);
+/// Orders keys by how near they are to `to`: by the parts that differ, then by how much of their
+/// texts does.
+std::tuple<size_t, size_t, Hash128> distance(const CacheKey& from, const CacheKey& to);
 /// One line, for people: options: `fastmath=0` became `fastmath=1`.
 std::string describe_difference(const CacheKey& from, const CacheKey& to);
 
@@ -58,6 +67,10 @@ struct CacheLookup {
 /// The part of the cache that does not depend on the type of its values.
 class PK_API KernelCacheBase {
  public:
+  /// Finished entries. More of them, and those that were not asked for longest are forgotten; who
+  /// holds a value keeps it.
+  static constexpr size_t kCapacity = 1024;
+
   size_t size() const;
   /// Forgets all finished entries; who holds a value keeps it.
   void clear();
@@ -78,6 +91,7 @@ class PK_API KernelCacheBase {
   struct Entry {
     State state = State::building;
     std::thread::id builder;
+    uint64_t last_use = 0;
     Value value;
     std::exception_ptr error;
   };
@@ -88,6 +102,7 @@ class PK_API KernelCacheBase {
 
   const CacheKey* nearest(const CacheKey& key) const;
   void finish(const CacheKey& key, const std::shared_ptr<Entry>& entry, State state);
+  std::shared_ptr<Entry> extract_oldest();
   void drop_foreign_builds();
 
   const std::string name_;
@@ -95,6 +110,7 @@ class PK_API KernelCacheBase {
   mutable std::mutex mutex_;
   std::unique_ptr<std::condition_variable> finished_;
   Entries entries_;
+  uint64_t clock_ = 0;
   ForkRegistration fork_registration_;
 };
 

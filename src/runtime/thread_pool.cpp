@@ -27,7 +27,6 @@ namespace {
 
 constexpr double kWorkerSpinNs = 30e3;
 constexpr double kCallerSpinNs = 100e3;  // then the join sleeps: a worker may have lost its CPU
-constexpr int kMaxThreads = 1024;
 constexpr size_t kLine = 64;
 
 inline void pause() noexcept {
@@ -43,7 +42,7 @@ class ThreadPool {
   void run(int64_t chunks, ChunkFunction function, void* context, Wake policy) {
     const FpControlScope fp_control;
     if (chunks > 1 && chunks <= std::numeric_limits<uint32_t>::max() && may_gain(policy) &&
-        try_lock()) {
+        waiting_.load(std::memory_order_relaxed) == 0 && try_lock()) {
       if (policy == Wake::wake && workers_.load(std::memory_order_relaxed) == 0) start_workers();
       if (workers_.load(std::memory_order_relaxed) != 0) {
         run_with_workers(static_cast<uint32_t>(chunks), function, context, policy);
@@ -60,13 +59,16 @@ class ThreadPool {
     const int wanted = wanted_threads_.load(std::memory_order_relaxed);
     if (wanted != 0) return wanted;
     int none = 0;
-    const int standard = std::min(kMaxThreads, default_thread_count(read_cpu_limits()));
+    const CpuLimits limits = read_cpu_limits();
+    if (!limits.problem.empty())
+      throw LaunchError(limits.problem + "\n  unset: as many as this process may use");
+    const int standard = std::min(kMaxThreads, default_thread_count(limits));
     return wanted_threads_.compare_exchange_strong(none, standard) ? standard : none;
   }
 
   void set_threads(int count) {
     lock();
-    if (count != threads()) {
+    if (count != wanted_threads_.load(std::memory_order_relaxed)) {
       stop_workers();
       wanted_threads_.store(count, std::memory_order_relaxed);
     }
@@ -78,7 +80,10 @@ class ThreadPool {
   }
 
   void lock() noexcept {
+    // Nobody else takes it meanwhile: launches that follow each other closely would leave no gap.
+    waiting_.fetch_add(1, std::memory_order_relaxed);
     while (!try_lock()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
   void unlock() noexcept { busy_.store(false, std::memory_order_release); }
 
@@ -88,6 +93,7 @@ class ThreadPool {
     live_.store(0, std::memory_order_relaxed);
     parked_.store(0, std::memory_order_relaxed);
     remaining_.store(0, std::memory_order_relaxed);
+    waiting_.store(0, std::memory_order_relaxed);
     unlock();
   }
 
@@ -242,6 +248,7 @@ class ThreadPool {
   // Read often, written rarely.
   alignas(kLine) std::atomic<int> workers_{0};
   std::atomic<int> wanted_threads_{0};  // 0: not asked for yet
+  std::atomic<int> waiting_{0};         // for the lock, to change or to copy the pool
   std::atomic<bool> stop_{false};
   uint64_t worker_spin_ticks_ = 0;
   uint64_t caller_spin_ticks_ = 0;

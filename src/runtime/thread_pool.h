@@ -27,7 +27,8 @@ using ChunkFunction = void (*)(void* context, int64_t chunk);
 /// restored.
 PK_API void parallel_for(int64_t chunks, ChunkFunction function, void* context, Wake policy);
 
-/// Threads of a parallel_for, the caller included. First: default_thread_count.
+/// Threads of a parallel_for, the caller included. First: default_thread_count. Throws LaunchError
+/// while PICOKERNEL_NUM_THREADS is no such number and set_num_threads gave none.
 PK_API int num_threads();
 /// Waits for a running parallel_for; not to be called from inside one. Throws LaunchError unless 1
 /// <= count <= 1024.

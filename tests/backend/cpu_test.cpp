@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,79 @@ kernel @f(%x: ptr<global, X>, %y: ptr<global, Y>, %o: ptr<global, O>, %n: i64) {
         ASSERT_TRUE(agrees(m, *executable, memories, {at(0), at(1, 3), at(2, 7), number(n)}))
             << m.name << " " << t.x << t.y << t.o << " n " << n << " skip " << skip;
     }
+  }
+}
+
+// Control flow without effects is vector code: any mixture of lanes, also of those that a tail
+// switches off. Two equal sides share a function, a third one differs by its constant.
+TEST_P(CpuLoops, MasksOfIfAndWhile) {
+  for (const char* type : {"i32", "i64", "u16"}) {
+    const std::string text = replace(
+        R"(
+kernel @f(%x: ptr<global, T>, %o: ptr<global, T>, %s: T, %n: i64) {
+  %sum = if %big : T {
+    %d = add %s, %s
+    yield %d
+  } else {
+    yield %s
+  }
+  parallel %i in %n {
+    %v = load %x[%i]
+    %zero = constant 0 : T
+    %one = constant 1 : T
+    %three = constant 3 : T
+    %five = constant 5 : T
+    %r3 = mod %v, %three
+    %is3 = eq %r3, %zero
+    %a, %b = if %is3 : T, T {
+      %last, %turns = while with %w = %v, %t = %zero {
+        %more = gt %w, %one
+        yield %more
+      } do %w1, %t1 {
+        %half = floordiv %w1, %three
+        %t2 = add %t1, %one
+        %rest = mod %t2, %five
+        %fifth = eq %rest, %zero
+        %t3 = if %fifth : T {
+          %more_turns = add %t2, %sum
+          yield %more_turns
+        } else {
+          yield %t2
+        }
+        yield %half, %t3
+      }
+      yield %last, %turns
+    } else {
+      yield %v, %one
+    }
+    %r5 = mod %v, %five
+    %is5 = eq %r5, %zero
+    %c = if %is5 : T {
+      %p = mul %a, %sum
+      yield %p
+    } else {
+      yield %a
+    }
+    %is5b = eq %r5, %one
+    %e = if %is5b : T {
+      %q = mul %c, %sum
+      yield %q
+    } else {
+      yield %c
+    }
+    %f = add %e, %b
+    store %f, %o[%i]
+  }
+})",
+        {{"  %sum", "  %ten = constant 10 : T\n  %big = gt %s, %ten\n  %sum"}, {"T", type}});
+    const ir::Module m = parse(text);
+    const auto executable = compile(m);
+    const DType t = *dtype_from_text(type);
+    const std::vector<Memory> memories = {numbers(t, 300, 1, 0), numbers(t, 300, 2, 0)};
+    for (const int64_t factor : {7, 11})
+      for (int64_t n = 0; n <= 140; ++n)
+        ASSERT_TRUE(agrees(m, *executable, memories, {at(0), at(1, 3), number(factor), number(n)}))
+            << type << " n " << n;
   }
 }
 
@@ -172,33 +246,41 @@ kernel @f(%x: ptr<global, i32>, %n: i64, %one: i64) {
 
 TEST_P(CpuLoops, StreamingStores) {
   // Two outputs whose alignments may agree or not, one of another width; any start.
-  const ir::Module m = parse(R"(
+  // A short body has loops of several vectors, a long one a masked loop on each side of what
+  // streams.
+  for (const int extra : {0, 60}) {
+    std::string more;
+    for (int e = 0; e < extra; ++e)
+      more += "    %b" + std::to_string(e + 1) + " = add %b" + std::to_string(e) + ", %a\n";
+    const ir::Module m = parse(replace(R"(
 kernel @f(%x: ptr<global, f32>, %o: ptr<global, f32>, %q: ptr<global, f64>, %r: ptr<global, bool>, %n: i64) {
   parallel %i in %n {
     %a = load %x[%i]
-    %b = add %a, %a
-    %c = cast %b : f64
-    %d = lt %a, %b
-    store %b, %o[%i] nontemporal
+    %b0 = add %a, %a
+MORE    %c = cast BLAST : f64
+    %d = lt %a, BLAST
+    store BLAST, %o[%i] nontemporal
     store %c, %q[%i] nontemporal
     store %d, %r[%i] nontemporal
   }
-})");
-  const auto executable = compile(m);
-  for (const uint64_t start : {0, 1, 8, 15})
-    for (const uint64_t other : {0, 1, 8})
-      for (const size_t skip : {0, 2}) {
-        const std::vector<Memory> memories = {
-            numbers(DType::f32, 400, 1), numbers(DType::f32, 400, 2, skip),
-            numbers(DType::f64, 400, 3), numbers(DType::b1, 400, 4)};
-        for (const int64_t n : {0, 1, 5, 63, 64, 65, 127, 200, 301})
-          ASSERT_TRUE(agrees(m, *executable, memories,
-                             {at(0), at(1, start), at(2, other), at(3, 1), number(n)}))
-              << start << " " << other << " " << n;
-      }
+})",
+                                       {{"MORE", more}, {"BLAST", "%b" + std::to_string(extra)}}));
+    const auto executable = compile(m);
+    for (const uint64_t start : {0, 1, 8, 15})
+      for (const uint64_t other : {0, 1, 8})
+        for (const size_t skip : {0, 2}) {
+          const std::vector<Memory> memories = {
+              numbers(DType::f32, 400, 1), numbers(DType::f32, 400, 2, skip),
+              numbers(DType::f64, 400, 3), numbers(DType::b1, 400, 4)};
+          for (const int64_t n : {0, 1, 5, 63, 64, 65, 127, 200, 301})
+            ASSERT_TRUE(agrees(m, *executable, memories,
+                               {at(0), at(1, start), at(2, other), at(3, 1), number(n)}))
+                << start << " " << other << " " << n;
+        }
 #if defined(__x86_64__)
-  EXPECT_NE(backend::cpu::emit_assembly(m).find("vmovnt"), std::string::npos);
+    EXPECT_NE(backend::cpu::emit_assembly(m).find("vmovnt"), std::string::npos);
 #endif
+  }
 }
 
 constexpr std::string_view kThreeDimensions = R"(
@@ -429,6 +511,29 @@ TEST(CpuTarget, FatalErrorsOfLlvmAreCaught) {
   }
 }
 
+TEST(CpuTarget, FatalErrorsOfLlvmAreInternalErrorsWithTheKernel) {
+  if (!backend::cpu::current_target().x86) GTEST_SKIP() << "the fence is one of x86";
+  const ir::Module m = parse(R"(kernel @f(%o: ptr<global, i32>, %n: i64) {
+  %c = constant 1 : i32
+  parallel %i in %n {
+    store %c, %o[%i] nontemporal
+  }
+})");
+  backend::cpu::Target impossible = backend::cpu::current_target();
+  impossible.cpu = "x86-64";
+  impossible.features = "-sse";  // but the fence that the code needs
+  impossible.vector_bits = 128;
+  try {
+    backend::cpu::compile({&m, 1}, impossible, backend::cpu::Output::object);
+    ADD_FAILURE() << "compiled";
+  } catch (const InternalError& e) {
+    const std::string text = e.what();
+    for (const char* part : {"Cannot select", "kernel @f", "picoc emit llvm"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_NE(compile(m), nullptr);
+}
+
 TEST(CpuTarget, UnknownLevelsAreReported) {
   const Cap cap("x86-64-v9");
   EXPECT_NE(backend::cpu_backend.why_not_live().find("x86-64-v9"), std::string::npos);
@@ -473,6 +578,49 @@ TEST(CpuTarget, AForkedChildCompilesAndRuns) {
     _exit(agrees(m, *before, memories, arguments) && agrees(m, *compile(m), memories, arguments)
               ? 0
               : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// Leaves one page free among all that is mapped, and nothing else within 8 GiB of it.
+void crowd_address_space() {
+  constexpr size_t kPage = 4096, kFar = size_t{8} << 30;
+  const auto reserve = [](size_t bytes) {
+    void* p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? nullptr : static_cast<char*>(p);
+  };
+  char* const below = reserve(kFar);  // no hole is so large: it lies below everything
+  char* hole = nullptr;
+  for (const size_t bytes : {kPage << 16, kPage << 12, kPage << 8, kPage << 4, kPage})
+    for (char* p = reserve(bytes); p != nullptr; p = reserve(bytes)) {
+      if (p < below) {
+        munmap(p, bytes);
+        break;
+      }
+      hole = p;
+    }
+  munmap(hole, kPage);
+}
+
+TEST(CpuTarget, CodeReachesItsConstantsInACrowdedAddressSpace) {
+  const ir::Module m = parse(R"(kernel @f(%x: ptr<global, f32>, %n: i64) {
+  %c = constant 0.3 : f32
+  parallel %i in %n {
+    %a = load %x[%i]
+    %b = mul %a, %c
+    store %b, %x[%i]
+  }
+})");
+  const backend::Artifact artifact = backend::cpu_backend.emit(m);
+  const pid_t child = fork();
+  if (child == 0) {
+    crowd_address_space();
+    float x[3] = {1, 2, 3};
+    const uint64_t params[] = {reinterpret_cast<uint64_t>(x), 3};
+    backend::cpu_backend.open(artifact, m)->launch(params);
+    _exit(x[2] == 3 * 0.3f ? 0 : 1);
+  }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);

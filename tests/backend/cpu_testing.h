@@ -17,6 +17,7 @@
 #include "ir/scalar.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
+#include "passes/legalize/passes.h"
 
 namespace picokernel::cpu_test {
 
@@ -126,12 +127,13 @@ inline std::vector<uint64_t> slots(const std::vector<Memory>& memories,
   return list;
 }
 
-/// Runs on copies of the memories with ref and with `run`, and compares all of them.
+/// Runs on copies of the memories with ref, which computes functions by their expansions, and with
+/// `run`, and compares all of them.
 inline ::testing::AssertionResult agrees(const ir::Module& m, runtime::Executable& run,
                                          const std::vector<Memory>& memories,
                                          const std::vector<Argument>& arguments) {
   const std::vector<Memory> want = memories, got = memories;
-  backend::run_kernel(m, slots(want, arguments));
+  backend::run_kernel(passes::expand_math(m, {}), slots(want, arguments));
   run.launch(slots(got, arguments).data());
   for (size_t i = 0; i < memories.size(); ++i) {
     const ::testing::AssertionResult same = same_contents(want[i], got[i]);

@@ -253,4 +253,17 @@ TEST(CppKernel, HasEveryFunction) {
   EXPECT_LE(std::abs(all(std::vector<double>{1.0}, std::vector<int>{1}).item<double>()), 1);
 }
 
+TEST(CppKernel, RsqrtIsARootAndADivision) {
+  const auto rsqrt = pk::kernel([](pk::Expr x) { return pk::rsqrt(x); });
+  EXPECT_EQ(rsqrt(std::vector<float>{0.1f}).item<float>(), 1 / std::sqrt(0.1f));
+}
+
+TEST(CppKernel, HasAnAccuracy) {
+  const auto exp = [](pk::Expr x) { return pk::exp(x); };
+  const auto fast = pk::kernel(exp, {.floats = {.accuracy = pk::Accuracy::fast}});
+  EXPECT_NE(fast.ir().find("accuracy fast"), std::string::npos);
+  EXPECT_EQ(pk::kernel(exp).ir().find("accuracy"), std::string::npos);
+  EXPECT_NEAR(fast(std::vector<double>{1}).item<double>(), std::exp(1.0), 1e-15);
+}
+
 }  // namespace

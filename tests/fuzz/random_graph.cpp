@@ -170,6 +170,12 @@ class Generator {
       const bool condition = op.rule == Rule::select && i == 0;
       operands.push_back(b_.cast(i == 0 ? first : any_value(), condition ? DType::b1 : t));
     }
+    // Which sign a computed NaN has is open too.
+    if ((op.opcode == Opcode::signbit || op.opcode == Opcode::copysign) && is_float(t)) {
+      const double least = -std::numeric_limits<double>::infinity();
+      operands.back() = b_.value(
+          Opcode::fmax, {operands.back(), b_.constant(ir::cast(ir::Scalar::of(least), t))});
+    }
     if (ir::infer(program_.graph, op.opcode, operands, 0, {}).ok())
       pool_.push_back(b_.value(op.opcode, std::move(operands)));
   }

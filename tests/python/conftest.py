@@ -1,7 +1,19 @@
-"""Fixtures shared by the Python tests."""
+"""Fixtures shared by the Python tests, which leave the user's cache of kernels alone."""
+
+import os
+import shutil
+import tempfile
 
 import picokernel as pk
 import pytest
+
+CACHE = os.environ["PICOKERNEL_CACHE_DIR"] = tempfile.mkdtemp(prefix="picokernel-tests-")
+os.environ.pop("PICOKERNEL_CACHE_SIZE", None)
+
+
+def pytest_unconfigure():
+    shutil.rmtree(CACHE, ignore_errors=True)
+
 
 LIVE = [name for name, reason in pk.backends().items() if not reason]
 

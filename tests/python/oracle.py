@@ -1,5 +1,9 @@
 """The oracle of every array kernel: its undecorated function, run by NumPy on copies."""
 
+import ctypes
+import platform
+from contextlib import contextmanager
+
 import ml_dtypes
 import numpy as np
 
@@ -110,3 +114,19 @@ def layouts(array):
 def traces_of(kernel, profile):
     """How often the kernel was traced while the profile recorded."""
     return sum(event.name == f"trace {kernel.__name__}" for event in profile.events())
+
+
+@contextmanager
+def flush_to_zero():
+    """What a library compiled with -ffast-math does to the thread that loads it."""
+    libm = ctypes.CDLL("libm.so.6")
+    environment = (ctypes.c_uint32 * 8)()
+    libm.fegetenv(environment)
+    before = list(environment)
+    place, bits = (7, 0x8040) if platform.machine() == "x86_64" else (0, 1 << 24)
+    environment[place] |= bits
+    libm.fesetenv(environment)
+    try:
+        yield
+    finally:
+        libm.fesetenv((ctypes.c_uint32 * 8)(*before))

@@ -3,12 +3,13 @@
 import dataclasses
 import importlib.util
 import json
+import re
 import shutil
 
 import picokernel as pk
 import pytest
 from picokernel import cli
-from picokernel.bench.contenders import OTHER_THREADS, Contenders
+from picokernel.bench.contenders import VARIANTS, Contenders
 from picokernel.bench.duel import Contender, duel, medians, ratio
 from picokernel.bench.elementwise import against_bars
 from picokernel.bench.works import WORKS
@@ -36,8 +37,8 @@ def test_a_contender_with_wrong_results_does_not_run(capsys):
 
 def installed(peer):
     """A contender that this machine has what it takes for."""
-    module = peer.split()[0]
-    if module == "C,":
+    module = re.split(r"\W", peer)[0]
+    if module == "C":
         return shutil.which("gcc") or shutil.which("cc")
     return module not in ("numba", "numexpr", "jax") or importlib.util.find_spec(module)
 
@@ -47,7 +48,7 @@ def test_every_row_runs_and_gives_what_numpy_gives(name, tmp_path, capfd):
     work = WORKS[name]
     ours = [b for b in work.ours if pk.backends().get(b) == ""]
     made = Contenders(work, 37, tmp_path).all(ours, peers=True)
-    made = [c for c in made if installed(c.name) and ("cpu" in ours or c.name not in OTHER_THREADS)]
+    made = [c for c in made if installed(c.name) and ("cpu" in ours or c.name not in VARIANTS)]
     assert made
     times = duel(made, rounds=1, block_s=0, pause_s=0)
     assert list(times) == [c.name for c in made], capfd.readouterr().out

@@ -4,17 +4,14 @@ A test per case; its number is the one of the project's list of public bug repor
 tests on every backend is not repeated here: fork and pickle, captured globals, threads, traces.
 """
 
-import ctypes
 import operator
-import platform
 import sys
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 import picokernel as pk
 import pytest
-from oracle import BFLOAT16, assert_same, check, layouts
+from oracle import BFLOAT16, assert_same, check, flush_to_zero, layouts
 
 SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
@@ -444,22 +441,6 @@ def test_f02_isnan_stays(backend, dtype):
 
 
 # F04: subnormals
-
-
-@contextmanager
-def flush_to_zero():
-    """What a library compiled with -ffast-math does to the thread that loads it."""
-    libm = ctypes.CDLL("libm.so.6")
-    environment = (ctypes.c_uint32 * 8)()
-    libm.fegetenv(environment)
-    before = list(environment)
-    place, bits = (7, 0x8040) if platform.machine() == "x86_64" else (0, 1 << 24)
-    environment[place] |= bits
-    libm.fesetenv(environment)
-    try:
-        yield
-    finally:
-        libm.fesetenv((ctypes.c_uint32 * 8)(*before))
 
 
 @pk.kernel

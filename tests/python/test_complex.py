@@ -37,16 +37,16 @@ def pairs(dtype):
 
 
 def assert_near(got, want, size, ulps=4):
-    """Each part within `ulps` eps of `size`, the magnitude of the terms that made it; special values
-    are those of NumPy."""
+    """Each part within `ulps` eps of `size`, the magnitude of the terms that made it, or of itself where
+    that is infinite; special values are those of NumPy."""
     assert got.dtype == want.dtype and got.shape == want.shape
-    size = np.where(np.isfinite(size), size, 0)
-    bound = ulps * np.finfo(want.dtype).eps * size
+    eps = ulps * np.finfo(want.dtype).eps
     for g, w in ((got.real, want.real), (got.imag, want.imag)):
         finite = np.isfinite(w)
         np.testing.assert_array_equal(np.isnan(g), np.isnan(w))
         np.testing.assert_array_equal(g[~finite], w[~finite])
-        wrong = ~(np.abs(g - w)[finite] <= np.broadcast_to(bound, w.shape)[finite])
+        bound = eps * np.where(np.isfinite(size), size, np.abs(w))
+        wrong = ~(np.abs(g - w)[finite] <= bound[finite])
         assert not wrong.any(), f"{got[finite][wrong][:3]} instead of {want[finite][wrong][:3]}"
 
 

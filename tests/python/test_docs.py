@@ -26,6 +26,11 @@ def test_generated_pages_are_what_the_tools_print(script):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_citation_has_the_version():
+    version = re.search(r"VERSION (\d+\.\d+\.\d+) ", (ROOT / "CMakeLists.txt").read_text())[1]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+
+
 def test_readme_kernels_run():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     a, b, c = (np.random.default_rng(0).random(100, dtype=np.float32) for _ in range(3))
@@ -101,13 +106,42 @@ def test_array_kernels_refusals():
             kernel(x, y)
         for code in re.findall(r"^`((?:pk|np|\(|x).*)`$", instead):
             good = pk.kernel(eval(f"lambda x, y: {code}", {"np": np, "pk": pk}))
-            assert_same(good(x, y), good.__wrapped__(x, y))
+            assert_same(good(x, y), good.__wrapped__(x, y), ulps=2)
 
 
-def test_cpp_blocks_are_a_program(tmp_path):
+def test_profiling_blocks_and_commands_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script, *blocks = code_blocks("profiling.md", "python")
+    (tmp_path / "work.py").write_text(script)
+    exec(compile(script, str(tmp_path / "work.py"), "exec"), names := {})
+    for text in blocks:
+        assert printed(text, names) == re.findall(r"^print\(.*\) +# (.*)$", text, re.M)
+    assert (tmp_path / "t.html").exists()
+
+    (sample,) = code_blocks("profiling.md", "text")
+    sources = [
+        {re.split(r"\s{2,}", line.strip(), maxsplit=5)[-1] for line in text.splitlines()[1:]}
+        for text in (sample, names["p"].lines())
+    ]
+    assert sources[0] <= sources[1]
+
+    commands = "".join(code_blocks("profiling.md", "sh")).splitlines()
+    for command in commands:
+        words = command.removeprefix("picokernel ").split()
+        done = run(sys.executable, "-m", "picokernel.cli", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for file in ("work.trace.json", "work.json", "work.html", "both.json"):
+        assert (tmp_path / file).exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [("cpp.md", ["def fma(a, b, c, out)", "my step"]), ("profiling.md", ["my step", "launch"])],
+)
+def test_cpp_blocks_are_a_program(tmp_path, page, shown):
     cache = (ROOT / "build/CMakeCache.txt").read_text()
     compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", cache, re.M)[1]
-    includes, *blocks = code_blocks("cpp.md", "cpp")
+    includes, *blocks = code_blocks(page, "cpp")
     source = tmp_path / "page.cpp"
     source.write_text(includes + "int main() {\n" + "\n".join(blocks) + "}\n")
     library = ROOT / "build"
@@ -115,9 +149,9 @@ def test_cpp_blocks_are_a_program(tmp_path):
     command += ["-I", ROOT / "include", "-L", library, "-lpicokernel", f"-Wl,-rpath,{library}"]
     built = run(*map(str, command), "-o", str(tmp_path / "page"))
     assert built.returncode == 0, built.stderr
-    done = run(str(tmp_path / "page"), env={**os.environ, "PICOKERNEL_BACKEND": ""})
+    done = run(str(tmp_path / "page"), env={**os.environ, "PICOKERNEL_BACKEND": ""}, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "def fma(a, b, c, out)" in done.stdout and "my step" in done.stdout
+    assert all(text in done.stdout for text in shown)
 
 
 def test_semantics_states_every_function():

@@ -400,3 +400,44 @@ def test_many_threads_make_the_first_call():
     assert not errors
     assert sorted(seen) == [(i, [3 * i + 1] * 4) for i in range(16)]
     assert traces_of(kernel, profile) == 1
+
+
+def test_fastmath():
+    def function(x, y):
+        r = x * y - 1
+        return r, r / 3, np.isnan(r), np.isinf(r), np.copysign(np.float32(1), r * y), np.exp(r)
+
+    strict, fast = pk.kernel(function), pk.kernel(fastmath=True)(function)
+    x = np.float32([1 + 2**-13, np.nan, np.inf, -np.inf, 0, -0.0, 1e38])
+    y = np.float32([1 - 2**-13, 1, 2, 3, np.inf, 0, 1e38])
+    with np.errstate(all="ignore"):
+        results = fast(x, y)
+        assert strict(x, y)[0][0] == 0 and results[0][0] == -(2.0**-26)  # rounded once
+        for got, want in zip(results, fast(x, y, backend="ref"), strict=True):
+            np.testing.assert_array_equal(got, want)
+        for got, want in zip(results, function(x, y), strict=True):
+            others = [2, 3, 5, 6]  # whose product is no NaN: of these the sign is open
+            np.testing.assert_allclose(got[others], want[others], rtol=1e-6)
+            np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    assert "accuracy fast fastmath {" in fast.ir()
+    assert "accuracy" not in pk.kernel(fastmath=True, accuracy="strict")(function).ir()
+
+
+def test_accuracy():
+    @pk.kernel(accuracy="fast")
+    def fast(x):
+        return np.exp(x)
+
+    @pk.kernel
+    def strict(x):
+        return fast(x)
+
+    x = np.linspace(-5, 5, 100)
+    for kernel in (fast, strict):
+        np.testing.assert_allclose(kernel(x), np.exp(x), rtol=4 * np.finfo(float).eps)
+    assert "accuracy fast {" in fast.ir() and "accuracy fast {" in fast.ir("kernel")
+    assert "accuracy" not in strict.ir()
+    assert fast.source("numpy") == strict.source("numpy").replace("strict", "fast")
+    for wrong in ("Fast", "", 2):
+        with pytest.raises(pk.LaunchError, match=r'of .fast.\n  it is "strict", the default, or'):
+            pk.kernel(fast.__wrapped__, accuracy=wrong)

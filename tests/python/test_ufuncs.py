@@ -1,5 +1,6 @@
 """NumPy's elementwise functions on all types and awkward values, against NumPy."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -32,9 +33,10 @@ def values(dtype, seed=0):
     limits = np.finfo(dtype)
     edges = [limits.max, -limits.max, limits.tiny, limits.smallest_subnormal, limits.eps]
     wide = np.exp(rng.uniform(-80, 80, 100)) * rng.choice([-1, 1], 100)
-    return np.concatenate(
-        [AWKWARD, edges, rng.uniform(-1, 1, 100), rng.uniform(-80, 80, 100), wide]
-    ).astype(dtype)
+    with np.errstate(over="ignore"):
+        return np.concatenate(
+            [AWKWARD, edges, rng.uniform(-1, 1, 100), rng.uniform(-80, 80, 100), wide]
+        ).astype(dtype)
 
 
 def pairs(dtype, other=None):
@@ -110,6 +112,107 @@ def test_functions_of_two(backend, name, dtype):
 
     got, want = run(kernel, *pairs(dtype), backend=backend)
     assert_close(got, want, 5)
+
+
+ERROR_FUNCTIONS = ["erf", "erfc"]
+TYPES = [*FLOATS, "float16", "bool", "int8", "int16", "uint16", "int32", "uint64"]
+
+
+def assert_close_to_scipy(got, want):
+    """Its erfc squares in float64, and gives up before the denormals."""
+    double = want.dtype == np.float64
+    assert_close(got, want, 1024 if double else 4, 1e-300 if double else 0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", ERROR_FUNCTIONS)
+def test_error_functions_of_scipy(backend, name, dtype):
+    function = getattr(pytest.importorskip("scipy.special"), name)
+
+    @pk.kernel
+    def kernel(x):
+        return function(x)
+
+    x = values(dtype)
+    if backend == "mlx" and (name == "erfc" or kernel.__wrapped__(x).dtype != np.float32):
+        with pytest.raises(pk.CompileError, match="MLX"):
+            kernel(x, backend=backend)
+        return
+    got, want = run(kernel, x, backend=backend)
+    if backend == "mlx":  # of absolute accuracy only
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-6)
+    else:
+        assert_close_to_scipy(got, want)
+
+    @pk.kernel
+    def into(x, o):
+        function(x, out=o)
+
+    o = np.full(x.shape, 7, want.dtype)
+    into(x, o, backend=backend)
+    assert_same(o, got)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_functions_that_numpy_lacks(backend, dtype):
+    pytest.importorskip("scipy")
+
+    @pk.kernel
+    def kernel(x):
+        return pk.rsqrt(x)
+
+    with np.errstate(all="ignore"):
+        check_exact(kernel, values(dtype), backend=backend)
+    if backend == "mlx":
+        return
+
+    @pk.kernel
+    def errors(x):
+        return pk.erf(x), pk.erfc(x)
+
+    x = values(dtype)
+    got, want = run(errors, x, backend=backend)
+    assert want[0].dtype == np.exp(x[:1]).dtype
+    for g, w in zip(got, want, strict=True):
+        assert_close_to_scipy(g, w)
+
+
+def test_error_functions_of_numbers(backend):
+    special = pytest.importorskip("scipy.special")
+    if backend == "mlx":
+        return
+
+    @pk.kernel
+    def kernel(a, s):
+        return a * pk.erf(s), a * special.erfc(s), a + pk.erf(0.5), special.erf(True)
+
+    a = np.ones(3, np.float32)
+    for s in (0.25, 2, np.float32(0.25)):
+        check_close(kernel, a, s, backend=backend)
+
+
+def test_error_functions_without_scipy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+
+    @pk.kernel
+    def kernel(x):
+        return pk.erf(x)
+
+    x = np.linspace(-1, 1, 5)
+    with pytest.raises(pk.CompileError, match="by SciPy, which cannot be imported") as e:
+        kernel(x, backend="numpy")
+    assert e.value.lineno == kernel.__wrapped__.__code__.co_firstlineno + 2
+    assert "scipy.special.erf(x, out=out)" in kernel.source("numpy", x)
+    assert kernel(x, backend="ref")[2] == 0
+    with pytest.raises(pk.Error, match="pip install scipy"):
+        pk.erf(x)
+
+
+def test_other_ufuncs_are_refused():
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(pk.CompileError, match="gamma is not NumPy's"):
+        pk.kernel(lambda x: special.gamma(x))(np.ones(3))
 
 
 @pytest.mark.parametrize("name", ["acos", "acosh", "asin", "asinh", "atan", "atanh"])
@@ -310,6 +413,7 @@ X, F = np.ones(3, np.int32), np.ones(3, np.float32)
     [
         (np.gcd, (F, F), "`gcd` of float32 and float32"),
         (np.lcm, (X > 0, X > 0), "`lcm` of bool and bool"),
+        (pk.erf, (F.astype(complex),), "`erf` of complex128"),
         (np.bitwise_count, (F,), "`bitwise_count` of float32"),
         (np.ldexp, (F, F), "exponents are integers"),
         (np.ldexp, (F, np.ones(3, np.uint64)), "exponents are integers that int64 holds"),

@@ -72,11 +72,19 @@ TEST(ThreadCount, Environment) {
   EXPECT_GE(limits.affinity, 1);
   EXPECT_EQ(limits.omp_num_threads, 3);
   EXPECT_EQ(limits.picokernel_num_threads, std::nullopt);
+  EXPECT_EQ(limits.problem, "PICOKERNEL_NUM_THREADS is 'four'; it takes a number from 1 to 1024");
+  for (const char* bad : {"0", "-2", "4 ", "2,3", "1025", "99999999999"}) {
+    setenv("PICOKERNEL_NUM_THREADS", bad, 1);
+    EXPECT_NE(read_cpu_limits().problem, "") << bad;
+  }
+  setenv("PICOKERNEL_NUM_THREADS", "", 1);
+  EXPECT_EQ(read_cpu_limits().problem, "");
   setenv("PICOKERNEL_NUM_THREADS", "4", 1);
   setenv("OMP_NUM_THREADS", "0", 1);
   limits = read_cpu_limits();
   EXPECT_EQ(limits.omp_num_threads, std::nullopt);
   EXPECT_EQ(limits.picokernel_num_threads, 4);
+  EXPECT_EQ(limits.problem, "");
   unsetenv("OMP_NUM_THREADS");
   unsetenv("PICOKERNEL_NUM_THREADS");
 }

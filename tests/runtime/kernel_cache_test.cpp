@@ -41,6 +41,14 @@ TEST(CacheKey, ComparesParts) {
   EXPECT_THROW(key("g").add("graph", "again"), InternalError);
 }
 
+TEST(CacheKey, IsTextAndBack) {
+  EXPECT_EQ(key_from_bytes(to_bytes(key("g\n", "", "fast"))), key("g\n", "", "fast"));
+  EXPECT_EQ(key_from_bytes(""), CacheKey());
+  EXPECT_NE(key_from_bytes("name"), key("g"));
+  EXPECT_EQ(key_from_bytes(std::string("a\0b\0a\0c\0", 8)), CacheKey());
+  EXPECT_THROW(to_bytes(key(std::string(1, '\0'))), InternalError);
+}
+
 TEST(CacheKey, SaysWhatDiffers) {
   EXPECT_EQ(describe_difference(key("g"), key("g", "cpu", "fastmath=1")),
             "options: `fastmath=0` became `fastmath=1`");
@@ -74,6 +82,28 @@ TEST(KernelCache, BuildsOnceAndExplainsMisses) {
   cache.clear();
   EXPECT_EQ(cache.size(), 0u);
   EXPECT_EQ(*get(key("g")), 4);
+}
+
+TEST(KernelCache, ForgetsWhatWasNotAskedForLongest) {
+  KernelCache<int> cache("test");
+  const auto get = [&](size_t i) {
+    CacheLookup lookup;
+    CacheKey key;
+    key.add("number", std::to_string(i));
+    const auto value = cache.get_or_build(
+        key, [&] { return std::make_shared<int>(static_cast<int>(i)); }, &lookup);
+    EXPECT_EQ(*value, static_cast<int>(i));
+    return lookup.hit;
+  };
+  const auto held = cache.get_or_build(CacheKey(), [] { return std::make_shared<int>(-1); });
+  for (size_t i = 0; i < KernelCacheBase::kCapacity + 10; ++i) {
+    EXPECT_FALSE(get(i));
+    EXPECT_EQ(i != 0 && get(0), i != 0);
+  }
+  EXPECT_EQ(cache.size(), KernelCacheBase::kCapacity);
+  EXPECT_EQ(*held, -1);
+  EXPECT_TRUE(get(0));
+  EXPECT_FALSE(get(1));
 }
 
 TEST(KernelCache, LookupsAreTraced) {

@@ -1,9 +1,12 @@
 // picoc: checks, optimises, emits, runs and tests files of IR.
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "driver/backends.h"
 #include "driver/compile.h"
@@ -22,6 +25,7 @@ std::string read_file(const std::string& path) {
     text << std::cin.rdbuf();
     return text.str();
   }
+  if (std::filesystem::is_directory(path)) throw Error(path + " is a directory");
   std::ifstream in(path);
   if (!in) throw Error("cannot read " + path);
   text << in.rdbuf();
@@ -70,18 +74,63 @@ void optimise(const std::string& path, const std::vector<std::string>& names) {
     std::cout << ir::print(driver::run_passes(std::move(m), pipeline, {}));
 }
 
-void emit(const std::string& path, const std::string& target, bool after_each) {
+struct EmitOptions {
+  bool after_each = false;
+  std::string header, output, triple;  // empty: none, standard output, this machine
+};
+
+struct Output {
+  std::string path, text;
+};
+
+// All of them or none: what stood there before stays until all are written.
+void write_files(const std::vector<Output>& files) {
+  std::vector<std::pair<std::string, std::string>> written;  // what is to be renamed, and to what
+  for (const auto& [path, text] : files) {
+    const bool device = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
+    const std::string part = device ? path : path + ".part" + std::to_string(getpid());
+    std::ofstream out(part, std::ios::binary);
+    if (!device) written.emplace_back(part, path);
+    out << text;
+    if (out.flush()) continue;
+    for (const auto& [from, to] : written) std::remove(from.c_str());
+    throw Error("cannot write " + path);
+  }
+  for (const auto& [from, to] : written)
+    if (std::rename(from.c_str(), to.c_str()) != 0) throw Error("cannot write " + to);
+}
+
+void emit(const std::string& path, const std::string& target, const EmitOptions& options) {
   const backend::Backend& backend = backend_named(target);
+  if (!options.header.empty() && backend.header == nullptr)
+    throw Error("target " + target + " has no header");
+  if (!options.triple.empty() && backend.file == nullptr)
+    throw Error("target " + target + " is for this machine: leave --target out");
+  if (backend.binary && options.output.empty() &&
+      (options.after_each || isatty(STDOUT_FILENO) != 0))
+    throw Error("target " + target + " makes no text: write it to a file by -o FILE");
+  std::vector<ir::Module> emitted;
+  std::string code;
   for (ir::Module& m : load(path)) {
     std::vector<Diagnostic> refused = picoc::refusals(backend, m);
     if (!refused.empty()) throw CompileError(std::move(refused));
     const driver::Observer show = [](void*, std::string_view pass, const ir::Module& module) {
       std::cout << "// after " << pass << "\n" << ir::print(module) << "\n";
     };
-    const ir::Module lowered =
-        driver::lower_for(backend, std::move(m), nullptr, after_each ? show : nullptr);
-    std::cout << backend.emit(lowered).code;
+    emitted.push_back(
+        driver::lower_for(backend, std::move(m), nullptr, options.after_each ? show : nullptr));
+    if (backend.file == nullptr) code += backend.emit(emitted.back()).code;
   }
+  if (emitted.empty()) throw Error(path + " has no function");
+  if (backend.file != nullptr) code = backend.file(emitted, options.triple);
+  std::vector<Output> files;
+  if (!options.output.empty()) files.push_back({options.output, std::move(code)});
+  if (!options.header.empty())
+    files.push_back({options.header, backend.header(emitted, options.triple)});
+  if (files.size() == 2 && files[0].path == files[1].path)
+    throw Error("-o and --header name the same file");
+  write_files(files);
+  if (options.output.empty()) std::cout << code;
 }
 
 }  // namespace
@@ -91,7 +140,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::string file, target, call;
   std::vector<std::string> names, paths;
-  bool after_each = false, bless = false;
+  EmitOptions options;
+  bool bless = false;
   int status = 0;
 
   CLI::App* check = app.add_subcommand("check", "Parse and verify");
@@ -106,8 +156,13 @@ int main(int argc, char** argv) {
   CLI::App* emit_command = app.add_subcommand("emit", "Print what a target makes of it");
   emit_command->add_option("target", target, "one of: " + names_of_backends())->required();
   emit_command->add_option("file", file, "a .pk file, or -")->required();
-  emit_command->add_flag("--after-each", after_each, "print the IR after each pass too");
-  emit_command->callback([&] { emit(file, target, after_each); });
+  emit_command->add_flag("--after-each", options.after_each, "print the IR after each pass too");
+  emit_command->add_option("-o", options.output, "write to this file, not to standard output");
+  emit_command->add_option("--header", options.header,
+                           "write a header of the functions to this file (c, obj)");
+  emit_command->add_option("--target", options.triple,
+                           "the machine, such as aarch64-linux-gnu (obj; this one without)");
+  emit_command->callback([&] { emit(file, target, options); });
 
   CLI::App* run =
       app.add_subcommand("run", "Run a function on the reference interpreter or a backend");

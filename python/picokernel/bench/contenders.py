@@ -2,6 +2,8 @@
 
 import os
 
+import numpy as np
+
 from .ceiling import CALL, build_ceiling
 from .duel import Contender
 
@@ -11,7 +13,7 @@ _OURS = "import picokernel as pk\n@pk.kernel(backend={backend!r})\ndef f({args})
 _NUMBA = """
 import numba as nb
 from numba import prange
-@nb.njit(parallel={parallel})
+@nb.njit(parallel={parallel}{options})
 def f({args}, o):
 {loops}
 """
@@ -23,6 +25,20 @@ want({args}, w)
 assert w.any(), "nothing to check"
 assert np.abs(np.subtract(w, o, out=w), out=w).max() <= 1e-5 * np.abs(o).max(), "wrong results"
 """
+# What keeps the meaning of infinities and NaN.
+_FASTMATH = ', fastmath={"reassoc", "nsz", "arcp", "contract", "afn"}'
+# Every contender held to AVX2 by its own switch. NumPy warns of targets that the machine lacks.
+_NUMPY = np._core._multiarray_umath
+_AVX2 = {
+    "PICOKERNEL_CPU": "x86-64-v3",
+    "NUMBA_CPU_NAME": "haswell",
+    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    "NPY_DISABLE_CPU_FEATURES": " ".join(
+        target
+        for target in _NUMPY.__cpu_dispatch__
+        if target.startswith(("X86_V4", "AVX512")) and _NUMPY.__cpu_features__.get(target)
+    ),
+}
 _MOST_BESIDE = 10**5  # elements: far slower contenders are not worth the wait beyond
 _MOST_REF = 10**5
 
@@ -47,10 +63,11 @@ class Contenders:
         ]
         names = work.peers_at(n) + [p for p in work.beside if n <= _MOST_BESIDE]
         made = [self._ours(b, b) for b in ours]
-        made += [self._peer(p) for p in names if peers or p in OTHER_THREADS]
+        made += [self._peer(p) for p in names if peers or p in VARIANTS]
         return [c for c in made if c is not None]
 
-    def _contender(self, name, code, call, environment=None):
+    def _contender(self, name, code, call):
+        environment = _AVX2 if name.endswith("AVX2") else None
         return Contender(
             name, self._setup + code, call, self._check, environment, self._work.idle_s
         )
@@ -64,14 +81,19 @@ class Contenders:
         return self._contender(name, code, call)
 
     def _peer(self, name):
-        if name in OTHER_THREADS:
-            return self._ours(name, "cpu", OTHER_THREADS[name])
+        if name in VARIANTS:
+            return self._ours(name, "cpu", VARIANTS[name])
         return _PEERS[name](self, name)
 
     def _numba(self, name):
         args = self._work.args
         loops = "".join(f"    {line}\n" for line in self._work.loops.strip().splitlines())
-        code = _NUMBA.format(parallel=name == "numba parallel", args=args, loops=loops)
+        code = _NUMBA.format(
+            parallel="parallel" in name,
+            options=_FASTMATH if "fastmath" in name else "",
+            args=args,
+            loops=loops,
+        )
         return self._contender(name, code, f"f({args}, o)")
 
     def _ceiling(self, name):
@@ -83,6 +105,10 @@ class Contenders:
 
     def _two_ufuncs(self, name):
         return self._contender(name, "", "np.add(np.multiply(a, b), c, out=o)")
+
+    def _numpy(self, name):
+        call = self._work.body.removesuffix(")") + ", out=o)"
+        return self._contender(name, "", call)
 
     def _one_ufunc(self, name):
         return Contender(name, self._setup, "np.add(a, b, out=o)")
@@ -96,18 +122,42 @@ class Contenders:
         code = f"import jax\nf = jax.jit(lambda {args}: {self._work.body})\n"
         return self._contender(name, code, f"np.copyto(o, np.asarray(f({args})))")
 
+    def _jax_arrays(self, name):
+        args = self._work.args
+        # The row's functions are looked up in this module: with JAX's in the place of NumPy's.
+        code = f"""
+import jax, numpy
+jax.config.update("jax_enable_x64", True)
+arrays = [jax.numpy.asarray(a) for a in ({args})]
+np = jax.numpy
+f = jax.jit(lambda {args}: {self._work.body})
+f(*arrays)
+np = numpy
+o[...] = f(*arrays)
+"""
+        return self._contender(name, code, "f(*arrays).block_until_ready()")
 
-# Instead of our own choice.
-OTHER_THREADS = {
-    "1 thread": "import picokernel as pk; pk.set_num_threads(1)\n",
+
+# Ours with code before it; whatever has a name that ends in AVX2 is held to that.
+_ONE_THREAD = "import picokernel as pk; pk.set_num_threads(1)\n"
+VARIANTS = {
+    "1 thread": _ONE_THREAD,
     "all threads": "import picokernel as pk; pk._core.share_always(True)\n",
+    "AVX2": "",
+    "1 thread, AVX2": _ONE_THREAD,
 }
 _PEERS = {
     "numba serial": Contenders._numba,
     "numba parallel": Contenders._numba,
+    "numba parallel, fastmath": Contenders._numba,
+    "numba parallel, fastmath, AVX2": Contenders._numba,
     "C, streaming": Contenders._ceiling,
     "two ufuncs": Contenders._two_ufuncs,
     "np.add": Contenders._one_ufunc,
+    "NumPy": Contenders._numpy,
+    "NumPy, AVX2": Contenders._numpy,
     "numexpr": Contenders._numexpr,
     "jax": Contenders._jax,
+    "jax, its arrays": Contenders._jax_arrays,
+    "jax, its arrays, AVX2": Contenders._jax_arrays,
 }

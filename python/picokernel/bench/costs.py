@@ -1,8 +1,11 @@
 """`bench costs`: what surrounds a kernel: its first call, the import, the profiler."""
 
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 # Twenty kernels of different structure; prints the milliseconds of each first call.
 _FIRST_CALLS = """
@@ -28,6 +31,20 @@ for text in texts:
 print(*times)
 """
 _IMPORT = "import time, numpy; t = time.perf_counter(); import {module}; print((time.perf_counter() - t) * 1e3)"
+
+# A process of its own: what a user waits for at the first call when an earlier process has compiled.
+_ON_DISK = """
+import time, numpy as np
+{setup}
+def f(a, b, c): return a * b + c
+a, b, c = (np.random.default_rng(i).random(1000, dtype=np.float32) for i in range(3))
+time.sleep(0.1)  # the threads of NumPy's BLAS spin for a while
+f = wrap(f)
+begin = time.perf_counter()
+result = f(a, b, c)
+print((time.perf_counter() - begin) * 1e3)
+assert np.allclose(result, a * b + c)
+"""
 
 # Ten multiplications in one kernel, profiled or not: the difference is the profiler's.
 _PROFILED = """
@@ -55,8 +72,10 @@ print(event * 1e9, (extra[0] - 2 * event) * 1e9)
 """
 
 
-def _python(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+def _python(*command, **variables):
+    """The numbers that a program prints. Nothing is on disk unless `variables` say so."""
+    env = {**os.environ, "PICOKERNEL_CACHE_SIZE": "0", **variables}
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=env)
     if done.returncode != 0:
         return None
     return [float(word) for word in done.stdout.split()]
@@ -78,7 +97,7 @@ def _first_calls(peers):
                 'def f(a, b, c): return " + text',
                 'def f(a, b, c): return " + text.replace("np.", "jax.numpy.")',
             )
-        times = _python(code)
+        times = _python("-c", code)
         if times is None:
             print(f"  {name:<24}did not run")
             continue
@@ -90,10 +109,40 @@ def _first_calls(peers):
     return figures
 
 
+def _on_disk(rounds, peers):
+    setups = {
+        "picokernel": "import picokernel as pk\nwrap = pk.kernel",
+        "picokernel, 1 thread": "import picokernel as pk\nwrap = pk.kernel\npk.set_num_threads(1)",
+    }
+    if peers:
+        setups["numba, cache=True"] = "import numba as nb\nwrap = nb.njit(cache=True)"
+    print("\nFirst call in a new process, a*b+c compiled by an earlier one: ms")
+    figures = {name: [] for name in setups}
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {
+            "PICOKERNEL_CACHE_DIR": os.path.join(folder, "kernels"),
+            "PICOKERNEL_CACHE_SIZE": "",
+            "NUMBA_CACHE_DIR": os.path.join(folder, "numba"),
+        }
+        for number, setup in enumerate(setups.values()):  # files: numba keeps those of files only
+            Path(folder, f"{number}.py").write_text(_ON_DISK.format(setup=setup))
+        for turn in range(rounds + 1):
+            for number, name in enumerate(setups):
+                time = _python(os.path.join(folder, f"{number}.py"), **variables)
+                if turn and time:  # the first one compiles
+                    figures[name] += time
+    for name, times in figures.items():
+        if times:
+            print(f"  {name:<24}median {statistics.median(times):.2f}, highest {max(times):.2f}")
+        else:
+            print(f"  {name:<24}did not run")
+    return figures
+
+
 def _imports(rounds):
     figures = {
         "picokernel": [
-            t[0] for _ in range(rounds) if (t := _python(_IMPORT.format(module="picokernel")))
+            t[0] for _ in range(rounds) if (t := _python("-c", _IMPORT.format(module="picokernel")))
         ]
     }
     print("\nImport beyond NumPy's own: ms")
@@ -106,7 +155,7 @@ def _profiler():
     figures = {}
     print("\nProfiler on: ns per event, ns per call beyond its events")
     for backend in ("numpy",):
-        found = _python(f"BACKEND = {backend!r}\n" + _PROFILED)
+        found = _python("-c", f"BACKEND = {backend!r}\n" + _PROFILED)
         if found is not None:
             figures[backend] = {"event": found[0], "call": found[1]}
             print(f"  {backend:<24}{found[0]:.0f}, {found[1]:.0f}", flush=True)
@@ -117,6 +166,7 @@ def costs(rounds=7, peers=False):
     """Prints each table. Gives the figures."""
     return {
         "first call": _first_calls(peers),
+        "first call, kernel on disk": _on_disk(rounds, peers),
         "import": _imports(rounds),
         "profiler": _profiler(),
     }

@@ -31,7 +31,7 @@ def elementwise(names=(), sizes=None, backends=None, rounds=7, peers=False):
                 contenders = Contenders(work, n, folder).all(ours, peers)
                 times = duel(contenders, rounds if n < 10**8 else min(rounds, 5))
                 figures[name][str(n)] = times
-                _print_times(f"{name}: {work.title}, float32, n = {n:,}", times, ours)
+                _print_times(f"{name}: {work.title}, {work.dtype}, n = {n:,}", times, ours)
                 table += against_bars(name, n, times)
     if table:
         print(

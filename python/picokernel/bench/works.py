@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 ANY_NUMBA = ("numba serial", "numba parallel")
 PARALLEL, CEILING, UFUNCS = ("numba parallel",), ("C, streaming",), ("two ufuncs",)
+FASTMATH, JAX = ("numba parallel, fastmath",), ("jax, its arrays",)
 ONE_OR_ALL = ("1 thread", "all threads")
 
 
@@ -36,6 +37,7 @@ class Work:
     ours: tuple = ("cpu",)
     beside: tuple = ()  # measured too up to 1e5, without a bar
     idle_s: float = 0.0  # before each call; no part of its time
+    dtype: str = "float32"
 
     def bars_at(self, n):
         return [b for b in self.bars if not b.sizes or n in b.sizes]
@@ -43,7 +45,8 @@ class Work:
     def peers_at(self, n):
         """Of the bars, each once; at a size that is none of the row's, those of all bars."""
         bars = self.bars_at(n) if n in self.sizes else self.bars
-        return list(dict.fromkeys(p for bar in bars for p in bar.peers))
+        names = [name for bar in bars for name in (*bar.peers, bar.ours)]
+        return list(dict.fromkeys(name for name in names if name not in self.ours))
 
 
 def _arrays(names, shape):
@@ -94,6 +97,60 @@ _THREADS = {
     "bars": (Bar(ONE_OR_ALL, 0.91, 0.97),),
     **_FMA,
 }
+
+
+def _function(name, low, high, body="", arrays="x"):
+    """A row of one function, one thread, float32: on all of this machine and held to AVX2."""
+    draw = f"rng.uniform({low}, {high}, n).astype(np.float32)"
+    made = "".join(f"{array} = {draw}\n" for array in arrays.split(", "))
+    if name == "erf":
+        bars = (Bar(("NumPy",), 10.0, 20.0, ours="1 thread"),)
+    else:
+        bars = (
+            Bar(("NumPy",), 1.0, 1.5, ours="1 thread"),
+            Bar(("NumPy, AVX2",), 1.5, 3.0, ours="1 thread, AVX2"),
+        )
+    return Work(
+        f"{name}, one thread",
+        (10**6,),
+        ("import scipy.special\n" if name == "erf" else "") + made + "o = np.zeros_like(x)\n",
+        arrays,
+        body or f"np.{name}(x)",
+        bars=bars,
+    )
+
+
+def _black_scholes(dtype, bars):
+    """European calls: the price by a logistic fit of the normal distribution."""
+    return Work(
+        "Black-Scholes",
+        (4 * 10**6,),
+        f"""
+real = np.{dtype}
+S, K = (rng.uniform(10, 100, n).astype(real) for _ in range(2))
+t, o = rng.uniform(0.1, 2, n).astype(real), np.zeros(n, real)
+r, v = real(0.03), real(0.3)
+def cdf(x): return real(1) / (real(1) + np.exp(real(-1.5976) * x - real(0.070566) * x * x * x))
+def price(S, K, t, r, v):
+    width = v * np.sqrt(t)
+    d = (np.log(S / K) + (r + v * v / real(2)) * t) / width
+    return S * cdf(d) - K * np.exp(-r * t) * cdf(d - width)
+""",
+        "S, K, t, r, v",
+        "price(S, K, t, r, v)",
+        loops=f"""
+one, two, a, b = np.{dtype}(1), np.{dtype}(2), np.{dtype}(-1.5976), np.{dtype}(0.070566)
+for i in prange(o.size):
+    width = v * np.sqrt(t[i])
+    d = (np.log(S[i] / K[i]) + (r + v * v / two) * t[i]) / width
+    e = d - width
+    o[i] = (S[i] / (one + np.exp(a * d - b * d * d * d))
+            - K[i] * np.exp(-r * t[i]) / (one + np.exp(a * e - b * e * e * e)))
+""",
+        bars=bars,
+        dtype=dtype,
+    )
+
 
 # The bars that the measurements of peers set, and for what reads or writes memory only: as fast as
 # numba, aiming at the third that streaming stores can save.
@@ -176,6 +233,23 @@ for i in prange(o.shape[0]):
 """,
         bars=(Bar(PARALLEL, 1.0, 1.5),),
     ),
+    "exp": _function("exp", -5, 5),
+    "log": _function("log", 0.01, 100),
+    "sin": _function("sin", -10, 10),
+    "cos": _function("cos", -10, 10),
+    "tanh": _function("tanh", -4, 4),
+    "power": _function("power", 0.1, 5, "np.power(x, y)", "x, y"),
+    "erf": _function("erf", -3, 3, "scipy.special.erf(x)"),
+    "black-scholes": _black_scholes(
+        "float32",
+        (
+            Bar(FASTMATH, 3.0, 4.5),
+            Bar(JAX, 1.4, 2.0),
+            Bar(("numba parallel, fastmath, AVX2",), 2.5, 2.5, ours="AVX2"),
+            Bar(("jax, its arrays, AVX2",), 1.2, 1.2, ours="AVX2"),
+        ),
+    ),
+    "black-scholes-f64": _black_scholes("float64", (Bar(FASTMATH, 2.0, 3.0),)),
     "threads": Work("a*b+c, automatic threads, back to back", **_THREADS),
     "threads-idle": Work("a*b+c, automatic threads, after 3 ms idle", **_THREADS, idle_s=0.003),
 }

@@ -26,10 +26,10 @@ class Analyser {
   }
 
   BodyAnalysis run() {
-    for (const ir::OpId id : body_.ops) result_.straight_line &= m_.ops[id].regions.empty();
+    for (const ir::OpId id : body_.ops) result_.vectorised &= can_be_masked(m_.ops[id]);
     if (!body_.params.empty()) set(body_.params.back(), {Variation::affine, 1});
     for (const ir::OpId id : body_.ops) classify(m_.ops[id]);
-    if (result_.straight_line) find_interleaved();
+    if (result_.vectorised) find_interleaved();
     choose_shape();
     find_tiles();
     price();
@@ -93,7 +93,29 @@ class Analyser {
       set(op.results[0], hoisted ? Variance{} : Variance{Variation::varying, {}});
     } else {
       for (const ValueId v : op.results) set(v, {Variation::varying, {}});
+      for (const ir::BlockId region : op.regions) classify_region(region);
     }
+  }
+
+  // Constants apart, what is computed in a region stays there.
+  void classify_region(ir::BlockId region) {
+    const Variance varying{Variation::varying, {}};
+    for (const ValueId v : m_.blocks[region].params) set(v, varying);
+    for (const ir::OpId id : m_.blocks[region].ops) {
+      const ir::Op& op = m_.ops[id];
+      if (op.opcode != Opcode::constant)
+        for (const ValueId v : op.results) set(v, varying);
+      for (const ir::BlockId inner : op.regions) classify_region(inner);
+    }
+  }
+
+  bool can_be_masked(const ir::Op& op) const {
+    if (op.regions.empty()) return true;
+    const auto fine = [&](ir::OpId id) { return can_be_masked(m_.ops[id]); };
+    return op.opcode != Opcode::for_ && ir::is_pure(m_, op) &&
+           std::ranges::all_of(op.regions, [&](ir::BlockId region) {
+             return std::ranges::all_of(m_.blocks[region].ops, fine);
+           });
   }
 
   // Offsets `base` and `base + constant`.
@@ -143,7 +165,7 @@ class Analyser {
     std::vector<std::pair<size_t, int>> events;  // (op number, +1 or -1) of live vectors
     std::vector<size_t> last(m_.values.size(), 0);
     for (size_t i = 0; i < body_.ops.size(); ++i)
-      for (const ValueId v : m_.ops[body_.ops[i]].operands) last[v.value] = i;
+      for (const ValueId v : outer_operands(m_, m_.ops[body_.ops[i]])) last[v.value] = i;
 
     for (size_t i = 0; i < body_.ops.size(); ++i) {
       const ir::Op& op = m_.ops[body_.ops[i]];
@@ -175,7 +197,7 @@ class Analyser {
           widest = std::max(widest, bits_of(dtype(v)));
           if (!varies(v)) broadcast.insert(v);
         }
-        calls |= is_call(op);
+        calls |= op.opcode == Opcode::gcd;
       }
       for (const ValueId v : op.results)
         if (of(v).kind == Variation::varying && last[v.value] > i) {
@@ -183,7 +205,7 @@ class Analyser {
           events.emplace_back(last[v.value], -1);
         }
     }
-    if (!result_.straight_line || widest == 0) return;
+    if (!result_.vectorised || widest == 0) return;
 
     std::ranges::sort(events);
     int live = 0, most = 1;
@@ -192,7 +214,8 @@ class Analyser {
     const size_t registers = target_.vector_registers;
     const size_t free = registers > broadcast.size() + 2 ? registers - broadcast.size() - 2 : 1;
     // Long bodies have parallelism enough of their own, and compile slowly.
-    const unsigned useful = weight > 48 ? 1 : weight > 12 ? 2 : kMaxUnits;
+    constexpr size_t kLong = 48, kVeryLong = 90;
+    const unsigned useful = weight > kLong ? 1 : weight > 12 ? 2 : kMaxUnits;
     size_t units = std::min<size_t>(free / static_cast<size_t>(most), useful);
     if (other_strides > weight) {
       // Gathering lanes would cost more than vectors save.
@@ -207,6 +230,8 @@ class Analyser {
       result_.units = static_cast<unsigned>(period / std::gcd(period, int64_t{kStreamLanes}));
     result_.masked_tail =
         other_strides == 0 && any_access && !interleaved && target_.has_masks(narrowest_access);
+    result_.masked_loops =
+        result_.masked_tail && target_.masks_any_type && weight > kVeryLong && period == 1;
   }
 
   // The terms of a sum.
@@ -218,7 +243,7 @@ class Analyser {
   }
 
   void find_tiles() {
-    if (!result_.straight_line || body_.params.size() < 2) return;
+    if (!result_.vectorised || body_.params.size() < 2) return;
     const ValueId outer = body_.params[body_.params.size() - 2];
     bool along = false, across = false;
     for (const ir::OpId id : body_.ops) {
@@ -234,24 +259,11 @@ class Analyser {
     if (result_.tiled) result_.nontemporal = false;  // rows of tiles are short
   }
 
-  // Goes through libm lane by lane, or through a helper with a loop of its own.
-  bool is_call(const ir::Op& op) const {
-    constexpr Opcode kCalls[] = {
-#define PK_LIBM(name, operands) Opcode::name,
-#include "backend/cpu/libm.def"
-#undef PK_LIBM
-        Opcode::gcd,
-    };
-    const bool divides = op.opcode == Opcode::floordiv || op.opcode == Opcode::mod;
-    return std::ranges::find(kCalls, op.opcode) != std::end(kCalls) ||
-           (divides && is_float(dtype(op.results[0])));
-  }
-
   // Only the number of threads depends on these: being right within a factor of two is enough.
   double picoseconds(const ir::Op& op) const {
     constexpr double kCall = 6000, kVectorOp = 270, kDivision = 2000, kScalarDivision = 3000;
     if (op.results.empty() || !varies(op.results[0]) || !ir::info(op.opcode).pure()) return 0;
-    if (is_call(op)) return kCall;
+    if (op.opcode == Opcode::gcd) return kCall;
     const DType t = dtype(op.results[0]);
     const bool divides = op.opcode == Opcode::floordiv || op.opcode == Opcode::mod;
     if (divides && size_of(t) == 8) return kScalarDivision;
@@ -260,13 +272,23 @@ class Analyser {
     return kVectorOp / result_.lanes;
   }
 
+  bool loops(const ir::Op& op) const {
+    const auto in_region = [&](ir::BlockId region) {
+      return std::ranges::any_of(m_.blocks[region].ops,
+                                 [&](ir::OpId id) { return loops(m_.ops[id]); });
+    };
+    return op.opcode == Opcode::gcd || op.opcode == Opcode::while_ || op.opcode == Opcode::for_ ||
+           std::ranges::any_of(op.regions, in_region);
+  }
+
   void price() {
     constexpr double kPerByte = 5, kPerStridedAccess = 400, kScalarBody = 20'000;
     PointCost& cost = result_.cost;
-    if (!result_.straight_line) cost.picoseconds = kScalarBody;
+    if (!result_.vectorised) cost.picoseconds = kScalarBody;
     for (const ir::OpId id : body_.ops) {
       const ir::Op& op = m_.ops[id];
       cost.picoseconds += picoseconds(op);
+      cost.loops |= loops(op);
       if (op.opcode != Opcode::load && op.opcode != Opcode::store) continue;
       const bool load = op.opcode == Opcode::load;
       const Variance& offset = of(op.operands[load ? 1 : 2]);

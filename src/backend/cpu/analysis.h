@@ -35,14 +35,18 @@ struct Interleaved {
 struct PointCost {
   uint32_t bytes = 0;      // loaded and stored, uniform accesses excluded
   double picoseconds = 0;  // on one thread with its data in the nearer caches
+  bool loops = false;      // how long a point takes depends on its values
 };
 
 struct BodyAnalysis {
-  bool straight_line = true;       // no regions inside
+  bool vectorised = true;          // its regions touch no memory and hold no `for`
   std::vector<Variance> variance;  // by value; what is not of the body is uniform
   unsigned lanes = 1, units = 1;   // elements of a vector, vectors side by side; 1, 1: scalar code
   bool masked_tail = false;        // else the last elements run as scalar code
-  bool nontemporal = false;        // has unit-stride stores past the caches
+  // A body so long that its loops are masked throughout: it is compiled once or twice, not four
+  // times.
+  bool masked_loops = false;
+  bool nontemporal = false;  // has unit-stride stores past the caches
   // Some access is of unit stride in the next outer dimension: the two are walked in tiles.
   bool tiled = false;
   std::vector<Interleaved> interleaved;

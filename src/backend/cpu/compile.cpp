@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/CGSCCPassManager.h>
@@ -15,7 +16,6 @@
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/LICM.h>
@@ -23,6 +23,7 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include "backend/cpu/emit_entry.h"
 #include "backend/cpu/emit_module.h"
 #include "backend/cpu/llvm_compat.h"
 #include "ir/text.h"
@@ -68,27 +69,39 @@ struct CollectDiagnostics : llvm::DiagnosticHandler {
   std::string& errors;
 };
 
-// Loop strength reduction takes a quarter of all compile time, and our loops are emitted in the
-// form that it looks for. It has no other switch than the one for command lines.
-void disable_strength_reduction() {
+// What takes compile time and gains nothing here: loops are emitted in the form that strength
+// reduction looks for (a quarter of the time), and processors that run x86-64-v3 schedule by
+// themselves (an eighth). There are no other switches than those for command lines.
+void turn_off_passes() {
+  constexpr std::pair<const char*, const char*> kSwitches[] = {
+      {"disable-lsr", "true"}, {"post-RA-scheduler", "false"}, {"enable-misched", "false"}};
   const auto& options = llvm::cl::getRegisteredOptions();
-  if (const auto it = options.find("disable-lsr"); it != options.end())
-    it->second->addOccurrence(0, "disable-lsr", "true");
+  for (const auto& [name, value] : kSwitches)
+    if (const auto it = options.find(name); it != options.end())
+      it->second->addOccurrence(1, name, value);
 }
 
 bool initialise_llvm() {
   if (llvm::InitializeNativeTarget() || llvm::InitializeNativeTargetAsmPrinter()) return false;
-  disable_strength_reduction();
+#ifdef PICOKERNEL_AARCH64
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64Target();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64AsmPrinter();
+#endif
+  turn_off_passes();
   return true;
 }
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   static const bool initialised = initialise_llvm();
   PK_CHECK(initialised, "LLVM is built without this machine's target");
-  const llvm::Triple triple(llvm::sys::getProcessTriple());
-  std::string error;
-  const llvm::Target* llvm_target = lookup_target(triple, error);
-  PK_CHECK(llvm_target != nullptr, error);
+  const llvm::Triple triple(target.triple);
+  std::string reason;
+  const llvm::Target* llvm_target = lookup_target(triple, reason);
+  if (llvm_target == nullptr)
+    throw Error(Diagnostic{.message = "this picokernel has no code generator for " + target.triple,
+                           .notes = {reason, "build it with -DPICOKERNEL_AARCH64=ON"}});
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   auto machine = create_target_machine(*llvm_target, triple, target.cpu, target.features, options,
@@ -101,7 +114,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
 // half a kernel.
 std::unique_ptr<llvm::TargetMachine>& machine_for(const Target& target) {
   static auto& machines = *new std::map<std::string, std::unique_ptr<llvm::TargetMachine>>;
-  auto& machine = machines[target.key()];
+  auto& machine = machines[target.triple + " " + target.key()];
   if (machine == nullptr) machine = make_machine(target);
   return machine;
 }
@@ -137,23 +150,25 @@ void generate(Job& job) {
     return;
   }
   llvm::legacy::PassManager codegen;
-  const auto type = job.output == Output::object ? llvm::CodeGenFileType::ObjectFile
-                                                 : llvm::CodeGenFileType::AssemblyFile;
+  const auto type = job.output == Output::assembly ? llvm::CodeGenFileType::AssemblyFile
+                                                   : llvm::CodeGenFileType::ObjectFile;
   if (job.machine->addPassesToEmitFile(codegen, stream, nullptr, type, /*DisableVerify=*/true))
     fail_in_llvm("this target cannot emit files");
   codegen.run(*job.module);
 }
 
-[[noreturn]] void fail(const ir::Module& kernel, const Target& target, const std::string& reason) {
+[[noreturn]] void fail(std::span<const ir::Module> kernels, const Target& target,
+                       const std::string& reason) {
+  std::string text;
+  for (const ir::Module& m : kernels) text += "\n" + ir::print(m);
   throw InternalError(
       Diagnostic{.message = "LLVM could not compile a kernel for " + target.cpu + ": " + reason,
-                 .notes = {"the kernel:\n" + ir::print(kernel),
-                           "reproduce with `picoc emit llvm` on this text"}});
+                 .notes = {"the kernel:" + text, "reproduce with `picoc emit llvm` on this text"}});
 }
 
 }  // namespace
 
-CompiledKernel compile(const ir::Module& kernel, const Target& target, Output output) {
+CompiledKernel compile(std::span<const ir::Module> kernels, const Target& target, Output output) {
   const LlvmLock lock;
   std::unique_ptr<llvm::TargetMachine>& machine = machine_for(target);
   auto job = std::make_unique<Job>();
@@ -162,13 +177,16 @@ CompiledKernel compile(const ir::Module& kernel, const Target& target, Output ou
   job->output = output;
   {
     const trace::Span span(trace::Category::compile, names().ir);
-    job->module = std::make_unique<llvm::Module>(kernel.name, job->context);
+    job->module = std::make_unique<llvm::Module>(kernels[0].name, job->context);
     job->module->setDataLayout(machine->createDataLayout());
     set_target_triple(*job->module, *machine);
-    job->info = emit_module(kernel, *job->module, target);
+    for (const ir::Module& kernel : kernels) {
+      job->info = emit_module(kernel, *job->module, target);
+      if (output == Output::c_object) emit_entry(kernel, job->info, *job->module, target);
+    }
     std::string reason;
     llvm::raw_string_ostream text(reason);
-    if (llvm::verifyModule(*job->module, &text)) fail(kernel, target, reason);
+    if (llvm::verifyModule(*job->module, &text)) fail(kernels, target, reason);
   }
   const auto guarded = [&](trace::NameId name, void (*f)(Job&)) {
     struct Call {
@@ -181,11 +199,11 @@ CompiledKernel compile(const ir::Module& kernel, const Target& target, Output ou
     if (fatal.empty()) return;
     static_cast<void>(job.release());
     static_cast<void>(machine.release());
-    fail(kernel, target, fatal);
+    fail(kernels, target, fatal);
   };
   guarded(names().passes, run_passes);
   guarded(names().codegen, generate);
-  if (!job->errors.empty()) fail(kernel, target, job->errors);
+  if (!job->errors.empty()) fail(kernels, target, job->errors);
   return {std::string(job->buffer.begin(), job->buffer.end()), std::move(job->info)};
 }
 

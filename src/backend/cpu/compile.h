@@ -1,6 +1,7 @@
 // LLVM's part: passes, code generation, and what happens when LLVM fails.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "backend/cpu/kernel_info.h"
@@ -9,15 +10,17 @@
 
 namespace picokernel::backend::cpu {
 
-enum class Output : uint8_t { object, assembly, llvm_text };
+// c_object: functions with C's calling convention, for programs without picokernel.
+enum class Output : uint8_t { object, assembly, llvm_text, c_object };
 
 struct CompiledKernel {
   std::string code;
-  KernelInfo info;
+  KernelInfo info;  // of the last kernel
 };
 
-/// Thread safe: kernels are compiled one at a time. Throws InternalError.
-CompiledKernel compile(const ir::Module& kernel, const Target& target, Output output);
+/// Thread safe: kernels are compiled one at a time. Several at once for c_object only. Throws
+/// InternalError, and Error if LLVM is built without the target.
+CompiledKernel compile(std::span<const ir::Module> kernels, const Target& target, Output output);
 
 /// Runs f() and gives the message of the LLVM fatal error that ended it, or an empty string. After
 /// an error the objects that f worked on are in an unknown state: leak them.

@@ -10,6 +10,7 @@ namespace picokernel::backend {
 extern const Backend cpu_backend;
 extern const Backend llvm_backend;  // prints the LLVM IR that cpu compiles
 extern const Backend asm_backend;   // prints the assembly
+extern const Backend obj_backend;   // makes object files for other programs
 
 namespace cpu {
 

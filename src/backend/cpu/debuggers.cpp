@@ -115,6 +115,12 @@ Registry& registry() {
   return instance;
 }
 
+}  // namespace
+
+void let_debuggers_fork() { registry(); }
+
+namespace {
+
 std::vector<std::string> perf_lines(const llvm::object::ObjectFile& object) {
   std::vector<std::string> lines;
   for (const auto& [symbol, size] : llvm::object::computeSymbolSizes(object)) {

@@ -24,4 +24,8 @@ class KnownToDebuggers {
   std::unique_ptr<Registered> registered_;  // null where objects have no debuggable form
 };
 
+/// Registers their lock for forks: before anybody compiles, for who registers one while holding
+/// another waits for a fork that waits for him.
+void let_debuggers_fork();
+
 }  // namespace picokernel::backend::cpu

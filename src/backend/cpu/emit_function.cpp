@@ -68,8 +68,11 @@ llvm::Value* FunctionEmitter::scalar(ValueId v) {
   Value*& value = scalars_[v.value];
   if (value != nullptr) return value;
   if (const ir::Op* op = m_.def(v)) {
-    PK_CHECK(ir::info(op->opcode).pure(), "a value is used before it is computed");
-    pure(entry_, *op);
+    PK_CHECK(is_pure(m_, *op), "a value is used before it is computed");
+    if (op->regions.empty())
+      pure(entry_, *op);
+    else
+      before_start(*op);
     return scalars_[v.value];
   }
   const auto params = m_.params();
@@ -106,6 +109,17 @@ void FunctionEmitter::pure(llvm::IRBuilder<>& b, const ir::Op& op) {
   const std::vector<Value*> operands = scalars(op.operands);
   set(result,
       ops_.emit(b, op.opcode, operands, m_.type(op.operands.back()).dtype, m_.type(result).dtype));
+}
+
+void FunctionEmitter::before_start(const ir::Op& op) {
+  for (const ValueId v : outer_operands(m_, op)) scalar(v);
+  llvm::Instruction* to_start = &*entry_.GetInsertPoint();
+  llvm::BasicBlock* start = to_start->getSuccessor(0);
+  const llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(to_start->getParent());
+  to_start->eraseFromParent();
+  this->op(op);
+  entry_.SetInsertPoint(b_.CreateBr(start));
 }
 
 llvm::Value* FunctionEmitter::address(llvm::IRBuilder<>& b, ValueId pointer, Value* offset) {
@@ -324,7 +338,7 @@ BodyAnalysis FunctionEmitter::parallel(ir::ParallelView loop, std::span<Value* c
   const std::function<void(size_t)> dimension = [&](size_t d) {
     if (analysis.tiled && d + 2 == params.size()) {
       tiles(loop, analysis, lo.last(2), hi.last(2));
-    } else if (d + 1 == params.size() && analysis.straight_line) {
+    } else if (d + 1 == params.size() && analysis.vectorised) {
       RowEmitter(*this, loop, analysis).emit(lo[d], hi[d]);
     } else if (d == params.size()) {
       block(loop.body());

@@ -42,6 +42,8 @@ class FunctionEmitter {
   std::vector<Value*> block(ir::BlockId id);
   void op(const ir::Op& op);
   void pure(llvm::IRBuilder<>& b, const ir::Op& op);
+  /// Control flow without effects, at the end of what runs before the start.
+  void before_start(const ir::Op& op);
   Value* address(llvm::IRBuilder<>& b, ir::ValueId pointer, Value* offset);
   Value* load(llvm::IRBuilder<>& b, DType t, Value* address);
   void alloc(const ir::Op& op);

@@ -50,7 +50,7 @@ llvm::Value* OpEmitter::gcd(Builder& b, Value* x, Value* y, DType t) {
   llvm::Type* word = x->getType()->getWithNewType(b.getInt64Ty());
   Value* const operands[] = {b.CreateZExt(magnitude(b, x, t), word),
                              b.CreateZExt(magnitude(b, y, t), word)};
-  return b.CreateTrunc(math_call(b, "gcd", operands, DType::u64), x->getType());
+  return b.CreateTrunc(call_by_lane(b, "pk_gcd", operands, DType::u64), x->getType());
 }
 
 // A negative amount is a large unsigned one.

@@ -29,7 +29,7 @@ class Cutter {
     for (const OpId id : ops) {
       const ir::Op& op = m_.ops[id];
       if (op.opcode == Opcode::return_ && op.operands.empty()) continue;
-      if (ir::info(op.opcode).pure()) {
+      if (is_pure(m_, op)) {
         const size_t owner = owner_of(op, separable);
         for (const ValueId v : op.results) owner_[v.value] = owner;
         if (owner != kNone) separable &= owner + 1 == nests_.size() && add(id, false);
@@ -69,7 +69,7 @@ class Cutter {
 
   size_t owner_of(const ir::Op& op, bool& separable) const {
     size_t owner = kNone;
-    for (const ValueId v : op.operands) {
+    for (const ValueId v : outer_operands(m_, op)) {
       const size_t o = owner_[v.value];
       separable &= o == kNone || owner == kNone || o == owner;
       if (o != kNone) owner = o;
@@ -78,14 +78,9 @@ class Cutter {
   }
 
   bool owned(const ir::Op& op, size_t nest) const {
-    const auto fine = [&](ValueId v) {
+    return std::ranges::all_of(outer_operands(m_, op), [&](ValueId v) {
       return owner_[v.value] == kNone || owner_[v.value] == nest;
-    };
-    if (!std::ranges::all_of(op.operands, fine)) return false;
-    for (const ir::BlockId region : op.regions)
-      for (const OpId id : m_.blocks[region].ops)
-        if (!owned(m_.ops[id], nest)) return false;
-    return true;
+    });
   }
 
   const ir::Module& m_;
@@ -115,6 +110,7 @@ KernelInfo emit_module(const ir::Module& kernel, llvm::Module& module, const Tar
       info.nontemporal = analysis.nontemporal;
       info.bytes = analysis.cost.bytes;
       info.picoseconds = analysis.cost.picoseconds;
+      info.loops = analysis.cost.loops;
     } else {
       function.run_ops(nest);
     }

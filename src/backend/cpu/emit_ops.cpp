@@ -1,6 +1,9 @@
 // Casts, comparisons, floats, and the dispatch over ops. What each means is stated by ir/eval.cpp.
 #include "backend/cpu/emit_ops.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <llvm/IR/Intrinsics.h>
 
 #include "support/check.h"
@@ -11,6 +14,10 @@ using ir::Opcode;
 
 void set_attributes(llvm::Function& f, const Target& target) {
   f.setDoesNotThrow();
+  // LLVM aligns a stack only if it may take a register to find it again: spilled vectors would
+  // cross cache lines.
+  f.addFnAttr("frame-pointer", "all");
+  f.setUWTableKind(llvm::UWTableKind::Async);  // for debuggers and profilers
   f.addFnAttr("target-cpu", target.cpu);
   f.addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
 }
@@ -60,12 +67,38 @@ llvm::Value* OpEmitter::cast(Builder& b, Value* v, DType from, DType to) {
   if (is_bool(to)) return is_float(from) ? b.CreateFCmpUNE(v, zero(v)) : b.CreateICmpNE(v, zero(v));
   if (is_float(from)) {
     if (is_float(to)) return to == DType::f64 ? b.CreateFPExt(v, t) : b.CreateFPTrunc(v, t);
-    return b.CreateIntrinsic(
-        is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-        {t, v->getType()}, {v});
+    return float_to_int(b, v, from, to);
   }
   if (is_float(to)) return is_signed_from ? b.CreateSIToFP(v, t) : b.CreateUIToFP(v, t);
   return is_signed_from ? b.CreateSExtOrTrunc(v, t) : b.CreateZExtOrTrunc(v, t);
+}
+
+// Saturates, and gives 0 for NaN. LLVM's intrinsics that do so take vectors apart.
+llvm::Value* OpEmitter::float_to_int(Builder& b, Value* v, DType from, DType to) {
+  const auto bits = static_cast<unsigned>(8 * size_of(to));
+  const unsigned digits = bits - is_signed(to);
+  const double past = std::ldexp(1.0, static_cast<int>(digits));  // the largest integer + 1
+  const bool max_is_exact = digits <= (from == DType::f32 ? 24 : 53);
+  const auto number = [&](double x) { return llvm::ConstantFP::get(v->getType(), x); };
+  // x86's own maximum and minimum: of NaN and a bound, the bound.
+  Value* low = number(is_signed(to) ? -past : 0);
+  Value* x = b.CreateSelect(b.CreateFCmpOGT(v, low), v, low);
+  if (max_is_exact) {
+    Value* high = number(past - 1);
+    x = b.CreateSelect(b.CreateFCmpOLT(x, high), x, high);
+  }
+  // There are no conversions to less than 32 bits.
+  llvm::Type* t = with_element(v->getType(), type(to));
+  llvm::Type* wide = with_element(v->getType(), b.getIntNTy(std::max(32u, bits)));
+  const bool is_signed_wide = is_signed(to) || wide != t;
+  Value* r = is_signed_wide ? b.CreateFPToSI(x, wide) : b.CreateFPToUI(x, wide);
+  if (wide != t) r = b.CreateTrunc(r, t);
+  if (!max_is_exact) {
+    const uint64_t max = ~uint64_t{0} >> (64 - digits);
+    r = b.CreateSelect(b.CreateFCmpOGE(v, number(past)), llvm::ConstantInt::get(t, max), r);
+  }
+  if (is_signed(to)) r = b.CreateSelect(b.CreateFCmpUNO(v, v), zero(r), r);
+  return r;
 }
 
 llvm::Value* OpEmitter::cast_half(Builder& b, Value* v, DType from, DType to) {
@@ -119,32 +152,6 @@ llvm::Value* OpEmitter::float_extreme(Builder& b, Value* x, Value* y, DType, boo
   return b.CreateSelect(b.CreateFCmpUNO(x, zero(x)), skip_nan ? y : x, value);
 }
 
-llvm::Value* OpEmitter::float_divmod(Builder& b, Value* x, Value* y, DType t, bool remainder) {
-  Value* const operands[] = {x, y};
-  Value* r = math_call(b, "fmod", operands, t);
-  Value* const none = zero(x);
-  Value* zero_divisor = b.CreateFCmpOEQ(y, none);
-  Value* other_sign = b.CreateXor(b.CreateFCmpOLT(y, none), b.CreateFCmpOLT(r, none));
-  if (remainder) {
-    Value* moved = b.CreateSelect(other_sign, b.CreateFAdd(r, y), r);
-    Value* exact =
-        b.CreateSelect(b.CreateFCmpOEQ(r, none),
-                       b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, none, y), moved);
-    return b.CreateSelect(zero_divisor, r, exact);
-  }
-  Value* quotient = b.CreateFDiv(x, y);
-  Value* q = b.CreateFDiv(b.CreateFSub(x, r), y);
-  Value* down = b.CreateAnd(b.CreateFCmpUNE(r, none), other_sign);
-  q = b.CreateSelect(down, b.CreateFSub(q, llvm::ConstantFP::get(x->getType(), 1.0)), q);
-  Value* f = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, q);
-  Value* nearer_above =
-      b.CreateFCmpOGT(b.CreateFSub(q, f), llvm::ConstantFP::get(x->getType(), 0.5));
-  f = b.CreateSelect(nearer_above, b.CreateFAdd(f, llvm::ConstantFP::get(x->getType(), 1.0)), f);
-  Value* signed_zero = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, none, quotient);
-  f = b.CreateSelect(b.CreateFCmpOEQ(q, none), signed_zero, f);
-  return b.CreateSelect(zero_divisor, quotient, f);
-}
-
 llvm::Value* OpEmitter::boolean(Builder& b, Opcode opcode, std::span<Value* const> x) {
   if (opcode == Opcode::add || opcode == Opcode::or_ || opcode == Opcode::maximum ||
       opcode == Opcode::fmax)
@@ -163,8 +170,6 @@ llvm::Value* OpEmitter::floating(Builder& b, Opcode opcode, std::span<Value* con
   if (opcode == Opcode::sub) return b.CreateFSub(x[0], x[1]);
   if (opcode == Opcode::mul) return b.CreateFMul(x[0], x[1]);
   if (opcode == Opcode::div) return b.CreateFDiv(x[0], x[1]);
-  if (opcode == Opcode::floordiv) return float_divmod(b, x[0], x[1], t, false);
-  if (opcode == Opcode::mod) return float_divmod(b, x[0], x[1], t, true);
   if (opcode == Opcode::fma)
     return b.CreateIntrinsic(llvm::Intrinsic::fma, {x[0]->getType()}, {x[0], x[1], x[2]});
   if (opcode == Opcode::neg) return b.CreateFNeg(x[0]);
@@ -180,10 +185,6 @@ llvm::Value* OpEmitter::floating(Builder& b, Opcode opcode, std::span<Value* con
   if (opcode == Opcode::trunc) return unary(llvm::Intrinsic::trunc);
   if (opcode == Opcode::rint) return unary(llvm::Intrinsic::roundeven);
   if (opcode == Opcode::sqrt) return unary(llvm::Intrinsic::sqrt);
-#define PK_LIBM(name, operands) \
-  if (opcode == Opcode::name) return math_call(b, #name, x, t);
-#include "backend/cpu/libm.def"
-#undef PK_LIBM
   PK_UNREACHABLE(ir::info(opcode).name);
 }
 
@@ -209,6 +210,7 @@ llvm::Value* OpEmitter::emit(Builder& b, Opcode opcode, std::span<Value* const> 
     return b.CreateBitCast(x[0], with_element(x[0]->getType(), type(to)));
   switch (ir::info(opcode).rule) {
     case ir::Rule::same:
+    case ir::Rule::math:
       return same(b, opcode, x, from);
     case ir::Rule::compare:
       return compare(b, opcode, x[0], x[1], from);
@@ -242,15 +244,13 @@ llvm::Function* OpEmitter::helper(const std::string& name, Value* like, size_t o
   return f;
 }
 
-// libm's function, lane by lane: bit-equal to ref, which calls the same one. The symbol has a name
-// of our own, for LLVM would rewrite calls of functions that it knows.
-llvm::Value* OpEmitter::math_call(Builder& b, const char* name, std::span<Value* const> operands,
-                                  DType t) {
+// A function of the allow-list, lane by lane.
+llvm::Value* OpEmitter::call_by_lane(Builder& b, const char* name, std::span<Value* const> operands,
+                                     DType t) {
   llvm::Type* element = type(t);
   const std::vector<llvm::Type*> parameters(operands.size(), element);
   llvm::FunctionCallee callee =
-      module_.getOrInsertFunction(std::string("pk_") + name + (t == DType::f32 ? "f" : ""),
-                                  llvm::FunctionType::get(element, parameters, false));
+      module_.getOrInsertFunction(name, llvm::FunctionType::get(element, parameters, false));
   auto* external = llvm::cast<llvm::Function>(callee.getCallee());
   external->setDoesNotThrow();
   external->setDoesNotAccessMemory();

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <llvm/ADT/bit.h>
+#include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Metadata.h>
 
 #include "support/check.h"
@@ -18,7 +19,8 @@ namespace {
 constexpr uint64_t kLine = 64;              // bytes that one streaming write should fill
 constexpr unsigned kLeastStreamBytes = 16;  // smaller stores past the caches do not exist
 constexpr unsigned kStreamBits = 256;
-constexpr size_t kFewOps = 16;  // a body that memory outlasts, index arithmetic included
+constexpr size_t kOutlined = 48;  // ops of a rare side that make it a function
+constexpr size_t kFewOps = 16;    // a body that memory outlasts, index arithmetic included
 
 }  // namespace
 
@@ -34,9 +36,12 @@ void RowEmitter::emit(Value* lo, Value* hi) {
 
   const bool nontemporal =
       std::ranges::any_of(body().ops, [&](ir::OpId id) { return is_nontemporal(id); });
+  f_.fence_ |= nontemporal;
   Value* at = lo;
-  if (nontemporal) {
-    f_.fence_ = true;
+  if (analysis_.masked_loops) {
+    masked_pieces(lo, hi, nontemporal);
+    at = hi;
+  } else if (nontemporal) {
     const auto [head, possible] = alignment(lo, hi);
     llvm::BasicBlock *stream = f_.new_block("stream"), *plain = f_.new_block("plain"),
                      *join = f_.new_block("join");
@@ -60,7 +65,7 @@ void RowEmitter::emit(Value* lo, Value* hi) {
   } else if (analysis_.lanes * analysis_.units > 1) {
     at = main_loop(lo, hi, false);
   }
-  rest(at, hi);
+  if (at != hi) rest(at, hi);
   b_.CreateBr(exit);
   exit->moveAfter(b_.GetInsertBlock());
   b_.SetInsertPoint(exit);
@@ -191,16 +196,31 @@ void RowEmitter::rest(Value* lo, Value* hi) {
     f_.counted_loop(lo, at, b_.getInt64(lanes), "vector",
                     [&](Value* index) { group({.index = index, .lanes = lanes, .units = 1}); });
   }
-  if (analysis_.masked_tail) {
-    f_.counted_loop(at, hi, b_.getInt64(lanes), "masked", [&](Value* index) {
-      Value* active = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(hi, index),
-                                               b_.getInt64(lanes));
-      group({.index = index, .lanes = lanes, .units = 1, .mask = mask(active)});
-    });
-    return;
-  }
+  if (analysis_.masked_tail) return masked_loop(at, hi);
   f_.counted_loop(at, hi, b_.getInt64(1), "scalar",
                   [&](Value* index) { group({.index = index, .lanes = 1, .units = 1}); });
+}
+
+void RowEmitter::masked_loop(Value* lo, Value* hi) {
+  const unsigned lanes = analysis_.lanes;
+  f_.counted_loop(lo, hi, b_.getInt64(lanes), "masked", [&](Value* index) {
+    Value* active = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(hi, index),
+                                             b_.getInt64(lanes));
+    group({.index = index, .lanes = lanes, .units = 1, .active = {mask(active)}});
+  });
+}
+
+// What does not go past the caches lies before and behind what does: one loop takes both, for
+// points run in any order.
+void RowEmitter::masked_pieces(Value* lo, Value* hi, bool nontemporal) {
+  if (!nontemporal) return masked_loop(lo, hi);
+  const auto [head, possible] = alignment(lo, hi);
+  Value* aligned = b_.CreateSelect(possible, b_.CreateAdd(lo, head), hi);
+  Value* end = main_loop(aligned, hi, true);
+  f_.counted_loop(b_.getInt64(0), b_.getInt64(2), b_.getInt64(1), "piece", [&](Value* piece) {
+    Value* before = b_.CreateIsNull(piece);
+    masked_loop(b_.CreateSelect(before, lo, end), b_.CreateSelect(before, aligned, hi));
+  });
 }
 
 // `active` is from 1 to lanes.
@@ -219,36 +239,233 @@ llvm::Value* RowEmitter::mask(Value* active) {
                           b_.CreateVectorSplat(lanes, b_.CreateTrunc(active, element)));
 }
 
+llvm::BasicBlock* RowEmitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(b_.getContext(), name, b_.GetInsertBlock()->getParent());
+}
+
 void RowEmitter::group(const Group& g) {
-  for (const ir::OpId id : body().ops) {
-    const ir::Op& op = f_.m_.ops[id];
-    const Interleaved* all = g.lanes == 1 ? nullptr : analysis_.interleaved_with(id);
-    if (all != nullptr) {
-      if (id != all->at) continue;
-      if (op.opcode == Opcode::store)
-        store_interleaved(g, *all);
-      else
-        load_interleaved(g, *all);
-    } else if (op.opcode == Opcode::store) {
-      store(g, id);
-    } else if (!op.results.empty() && analysis_.of(op.results[0]).kind == Variation::varying) {
-      Units& result = values_[op.results[0].value];
-      if (op.opcode == Opcode::load) {
-        result = load(g, op);
-        continue;
-      }
-      result.clear();
-      std::vector<Units> operands;
-      for (const ValueId v : op.operands) operands.push_back(operand(g, v));
-      for (unsigned u = 0; u < g.units; ++u) {
-        llvm::SmallVector<Value*, 3> x;
-        for (const Units& o : operands) x.push_back(o[u]);
-        result.push_back(f_.ops_.emit(b_, op.opcode, {x.data(), x.size()},
-                                      f_.m_.type(op.operands.back()).dtype,
-                                      f_.m_.type(op.results[0]).dtype));
-      }
+  for (const ir::OpId id : body().ops) op(g, id);
+}
+
+void RowEmitter::op(const Group& g, ir::OpId id) {
+  const ir::Op& op = f_.m_.ops[id];
+  if (const Interleaved* all = g.lanes == 1 ? nullptr : analysis_.interleaved_with(id)) {
+    if (id != all->at) return;
+    return op.opcode == Opcode::store ? store_interleaved(g, *all) : load_interleaved(g, *all);
+  }
+  if (op.opcode == Opcode::store) return store(g, id);
+  if (op.opcode == Opcode::if_) return branch(g, {op});
+  if (op.opcode == Opcode::while_) return loop(g, {op});
+  if (op.results.empty() || analysis_.of(op.results[0]).kind != Variation::varying) return;
+  Units& result = values_[op.results[0].value];
+  if (op.opcode == Opcode::load) {
+    result = load(g, op);
+    return;
+  }
+  result.clear();
+  std::vector<Units> operands;
+  for (const ValueId v : op.operands) operands.push_back(operand(g, v));
+  for (unsigned u = 0; u < g.units; ++u) {
+    llvm::SmallVector<Value*, 3> x;
+    for (const Units& o : operands) x.push_back(o[u]);
+    result.push_back(f_.ops_.emit(b_, op.opcode, {x.data(), x.size()},
+                                  f_.m_.type(op.operands.back()).dtype,
+                                  f_.m_.type(op.results[0]).dtype));
+  }
+}
+
+std::vector<RowEmitter::Units> RowEmitter::region(const Group& g, ir::BlockId id) {
+  std::vector<Units> yields;
+  for (const ir::OpId o : f_.m_.blocks[id].ops) {
+    op(g, o);
+    if (f_.m_.ops[o].opcode == Opcode::yield)
+      for (const ValueId v : f_.m_.ops[o].operands) yields.push_back(operand(g, v));
+  }
+  return yields;
+}
+
+RowEmitter::Units RowEmitter::both(const Units& x, const Units& y) {
+  if (y.empty()) return x;
+  Units masks;
+  for (size_t u = 0; u < x.size(); ++u) masks.push_back(b_.CreateAnd(x[u], y[u]));
+  return masks;
+}
+
+llvm::Value* RowEmitter::any_lane(const Units& masks) {
+  Value* any = masks[0];
+  for (size_t u = 1; u < masks.size(); ++u) any = b_.CreateOr(any, masks[u]);
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(any->getType());
+  if (vector == nullptr) return any;
+  return b_.CreateIsNotNull(b_.CreateBitCast(any, b_.getIntNTy(vector->getNumElements())));
+}
+
+// The first side runs where some lane asks for it, the second one always: it is what is usual.
+void RowEmitter::branch(const Group& g, ir::IfView view) {
+  Group taken = g;
+  const Units condition = operand(g, view.condition());
+  taken.active = both(condition, g.active);
+  const std::vector<Units> usual = region(g, view.else_block());
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *rare = new_block("rare"),
+                   *join = new_block("join");
+  b_.CreateCondBr(any_lane(taken.active), rare, join,
+                  llvm::MDBuilder(b_.getContext()).createUnlikelyBranchWeights());
+  b_.SetInsertPoint(rare);
+  const bool outlined = op_count(view.then_block()) > kOutlined;
+  std::vector<Units> mixed =
+      outlined ? call_side(taken, view.then_block()) : region(taken, view.then_block());
+  for (size_t i = 0; i < mixed.size(); ++i)
+    for (unsigned u = 0; u < g.units; ++u)
+      mixed[i][u] = b_.CreateSelect(condition[u], mixed[i][u], usual[i][u]);
+  llvm::BasicBlock* rare_end = b_.GetInsertBlock();
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+  for (size_t i = 0; i < mixed.size(); ++i) {
+    Units& result = values_[view.op.results[i].value];
+    result.clear();
+    for (unsigned u = 0; u < g.units; ++u) {
+      llvm::PHINode* phi = b_.CreatePHI(usual[i][u]->getType(), 2);
+      phi->addIncoming(usual[i][u], before);
+      phi->addIncoming(mixed[i][u], rare_end);
+      result.push_back(phi);
     }
   }
+}
+
+// The same for regions that compute the same of their inputs, which stand for themselves by number.
+std::string RowEmitter::text_of(ir::BlockId region, std::map<ValueId, size_t>& numbers) const {
+  std::string text;
+  const auto number = [&](ValueId v) {
+    text += " " + std::to_string(numbers.try_emplace(v, numbers.size()).first->second) +
+            std::string(text_name(f_.m_.type(v).dtype));
+  };
+  for (const ValueId p : f_.m_.blocks[region].params) number(p);
+  for (const ir::OpId id : f_.m_.blocks[region].ops) {
+    const ir::Op& op = f_.m_.ops[id];
+    text += "\n" + std::string(ir::info(op.opcode).name) + " " + std::to_string(op.attribute);
+    for (const ValueId v : op.operands) number(v);
+    text += " ->";
+    for (const ValueId v : op.results) number(v);
+    for (const ir::BlockId inner : op.regions) text += " {" + text_of(inner, numbers) + "}";
+  }
+  return text;
+}
+
+size_t RowEmitter::op_count(ir::BlockId region) const {
+  size_t count = 0;
+  for (const ir::OpId id : f_.m_.blocks[region].ops) {
+    count += f_.m_.ops[id].opcode != Opcode::constant;
+    for (const ir::BlockId inner : f_.m_.ops[id].regions) count += op_count(inner);
+  }
+  return count;
+}
+
+// Out of line: the loops stay short, and what several ops of a kernel share, as all of one function
+// do, is compiled once. A call costs about as many instructions as there are registers to bring
+// back.
+std::vector<RowEmitter::Units> RowEmitter::call_side(const Group& g, ir::BlockId side) {
+  std::vector<ValueId> inputs;
+  std::map<ValueId, size_t> numbers;
+  for (const ValueId v : ir::outer_operands(f_.m_, {.regions = {side}})) {
+    const ir::Op* def = f_.m_.def(v);
+    if (def != nullptr && def->opcode == Opcode::constant) continue;
+    if (numbers.try_emplace(v, numbers.size()).second) inputs.push_back(v);
+  }
+  llvm::Function*& f = f_.ops_.shared_function(std::to_string(g.lanes) + text_of(side, numbers));
+  if (f == nullptr) f = side_function(g, side, inputs);
+
+  std::vector<Units> arguments, results;
+  for (const ValueId v : inputs) arguments.push_back(operand(g, v));
+  for (unsigned u = 0; u < g.units; ++u) {
+    llvm::SmallVector<Value*, 8> operands{g.active[u]};
+    for (const Units& a : arguments) operands.push_back(a[u]);
+    Value* all = b_.CreateCall(f, operands);
+    results.resize(all->getType()->getStructNumElements());
+    for (unsigned i = 0; i < results.size(); ++i)
+      results[i].push_back(b_.CreateExtractValue(all, i));
+  }
+  return results;
+}
+
+llvm::Function* RowEmitter::side_function(const Group& g, ir::BlockId side,
+                                          std::span<const ValueId> inputs) {
+  const auto type = [&](ValueId v) { return f_.ops_.type(f_.m_.type(v).dtype, g.lanes); };
+  llvm::SmallVector<llvm::Type*, 8> parameters{f_.ops_.type(DType::b1, g.lanes)}, results;
+  for (const ValueId v : inputs) parameters.push_back(type(v));
+  for (const ValueId v : f_.m_.ops[f_.m_.blocks[side].ops.back()].operands)
+    results.push_back(type(v));
+  llvm::StructType* all = llvm::StructType::get(b_.getContext(), results);
+  llvm::Function* f = llvm::Function::Create(llvm::FunctionType::get(all, parameters, false),
+                                             llvm::Function::InternalLinkage, "rare", f_.out_);
+  set_attributes(*f, f_.target_);
+  f->addFnAttr(llvm::Attribute::NoInline);
+  f->addFnAttr(llvm::Attribute::Cold);
+
+  const llvm::IRBuilderBase::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(llvm::BasicBlock::Create(b_.getContext(), "entry", f));
+  std::vector<Units> outside = std::exchange(values_, std::vector<Units>(values_.size()));
+  const bool nested = std::exchange(in_side_, true);
+  for (unsigned i = 0; i < inputs.size(); ++i) values_[inputs[i].value] = {f->getArg(i + 1)};
+  const Group inside{.index = g.index, .lanes = g.lanes, .units = 1, .active = {f->getArg(0)}};
+  const std::vector<Units> yields = region(inside, side);
+  Value* result = llvm::PoisonValue::get(all);
+  for (unsigned i = 0; i < yields.size(); ++i)
+    result = b_.CreateInsertValue(result, yields[i][0], i);
+  b_.CreateRet(result);
+  in_side_ = nested;
+  values_ = std::move(outside);
+  return f;
+}
+
+// Turns until no lane is left; a lane that has left keeps what it had.
+void RowEmitter::loop(const Group& g, ir::WhileView view) {
+  llvm::Type* mask_type = f_.ops_.type(DType::b1, g.lanes);
+  std::vector<Units> initial, carried;
+  for (const ValueId v : view.inits()) initial.push_back(operand(g, v));
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *head = new_block("while"),
+                   *body = new_block("while.body"), *exit = new_block("while.end");
+  b_.CreateBr(head);
+  b_.SetInsertPoint(head);
+  Group turn = g;
+  turn.active.clear();
+  const auto phi = [&](Value* first) {
+    llvm::PHINode* p = b_.CreatePHI(first->getType(), 2);
+    p->addIncoming(first, before);
+    return p;
+  };
+  for (unsigned u = 0; u < g.units; ++u)
+    turn.active.push_back(
+        phi(g.active.empty() ? llvm::Constant::getAllOnesValue(mask_type) : g.active[u]));
+  for (const Units& first : initial) {
+    Units& phis = carried.emplace_back();
+    for (Value* v : first) phis.push_back(phi(v));
+  }
+  const auto bind = [&](std::span<const ValueId> to) {
+    for (size_t i = 0; i < carried.size(); ++i) values_[to[i].value] = carried[i];
+  };
+  bind(f_.m_.blocks[view.condition()].params);
+  const Units entered = turn.active;
+  turn.active = both(region(turn, view.condition())[0], turn.active);
+  b_.CreateCondBr(any_lane(turn.active), body, exit);
+
+  b_.SetInsertPoint(body);
+  bind(f_.m_.blocks[view.body()].params);
+  const std::vector<Units> next = region(turn, view.body());
+  std::vector<Units> kept = carried;
+  for (size_t i = 0; i < carried.size(); ++i)
+    for (unsigned u = 0; u < g.units; ++u)
+      kept[i][u] = b_.CreateSelect(turn.active[u], next[i][u], carried[i][u]);
+  llvm::BasicBlock* latch = b_.GetInsertBlock();
+  b_.CreateBr(head);
+  const auto close = [&](Value* p, Value* v) {
+    llvm::cast<llvm::PHINode>(p)->addIncoming(v, latch);
+  };
+  for (unsigned u = 0; u < g.units; ++u) {
+    close(entered[u], turn.active[u]);
+    for (size_t i = 0; i < carried.size(); ++i) close(carried[i][u], kept[i][u]);
+  }
+  exit->moveAfter(latch);
+  b_.SetInsertPoint(exit);
+  bind(view.op.results);
 }
 
 llvm::Value* RowEmitter::splat(Value* scalar, unsigned lanes) {
@@ -259,6 +476,7 @@ llvm::Value* RowEmitter::splat(Value* scalar, unsigned lanes) {
 }
 
 RowEmitter::Units RowEmitter::operand(const Group& g, ValueId v) {
+  if (in_side_ && !values_[v.value].empty()) return values_[v.value];
   switch (analysis_.of(v).kind) {
     case Variation::uniform:
       return Units(g.units, splat(f_.scalar(v), g.lanes));
@@ -384,11 +602,11 @@ RowEmitter::Units RowEmitter::load(const Group& g, const ir::Op& op) {
     Value* v = nullptr;
     if (variance.unit()) {
       Value* address = unit_address(g, pointer, offset, u);
-      v = g.mask != nullptr ? b_.CreateMaskedLoad(type, address, align, g.mask,
-                                                  llvm::Constant::getNullValue(type))
-                            : static_cast<Value*>(b_.CreateAlignedLoad(type, address, align));
+      v = g.active.empty() ? static_cast<Value*>(b_.CreateAlignedLoad(type, address, align))
+                           : b_.CreateMaskedLoad(type, address, align, g.active[u],
+                                                 llvm::Constant::getNullValue(type));
     } else {
-      PK_CHECK(g.mask == nullptr, "only unit strides are masked");
+      PK_CHECK(g.active.empty(), "only unit strides are masked");
       llvm::Type* element = memory_type(b_, f_.ops_, t);
       v = llvm::PoisonValue::get(type);
       for (unsigned lane = 0; lane < g.lanes; ++lane) {
@@ -486,14 +704,14 @@ void RowEmitter::store(const Group& g, ir::OpId id) {
   for (unsigned u = 0; u < g.units; ++u) {
     if (variance.unit()) {
       Value* address = unit_address(g, pointer, offset, u);
-      if (g.mask != nullptr) {
-        b_.CreateMaskedStore(values[u], address, align, g.mask);
+      if (!g.active.empty()) {
+        b_.CreateMaskedStore(values[u], address, align, g.active[u]);
       } else {
         llvm::StoreInst* s = b_.CreateAlignedStore(values[u], address, align);
         if (stream) mark_nontemporal(s);
       }
     } else {
-      PK_CHECK(g.mask == nullptr, "only unit strides are masked");
+      PK_CHECK(g.active.empty(), "only unit strides are masked");
       for (unsigned lane = 0; lane < g.lanes; ++lane) {
         Value* one = g.lanes == 1 ? values[u] : b_.CreateExtractElement(values[u], uint64_t{lane});
         b_.CreateAlignedStore(one, lanes[u * g.lanes + lane], align);

@@ -43,7 +43,7 @@ class RowEmitter {
   struct Group {
     Value* index;  // of the first point
     unsigned lanes, units;
-    Value* mask = nullptr;  // of the active lanes; null: all
+    Units active = {};  // masks of lanes, by unit; empty: all
     bool nontemporal = false;
     const Patterns* patterns = nullptr;  // of the loop that the group belongs to; null: none
     unsigned first_unit = 0;             // of those in a pattern
@@ -56,10 +56,27 @@ class RowEmitter {
   /// Elements from lo that bring all stores to 64 bytes, and whether that is possible.
   std::pair<Value*, Value*> alignment(Value* lo, Value* hi);
   void rest(Value* lo, Value* hi);
+  void masked_loop(Value* lo, Value* hi);
+  void masked_pieces(Value* lo, Value* hi, bool nontemporal);
   Value* main_loop(Value* lo, Value* hi, bool nontemporal);
   Value* mask(Value* active);
 
   void group(const Group& g);
+  void op(const Group& g, ir::OpId id);
+  /// Emits the ops of a region; what it yields.
+  std::vector<Units> region(const Group& g, ir::BlockId id);
+  void branch(const Group& g, ir::IfView view);
+  /// What a side of a branch yields, computed by a function of its own.
+  std::vector<Units> call_side(const Group& g, ir::BlockId side);
+  size_t op_count(ir::BlockId region) const;
+  std::string text_of(ir::BlockId region, std::map<ir::ValueId, size_t>& numbers) const;
+  llvm::Function* side_function(const Group& g, ir::BlockId side,
+                                std::span<const ir::ValueId> inputs);
+  void loop(const Group& g, ir::WhileView view);
+  Units both(const Units& x, const Units& y);
+  Value* any_lane(const Units& masks);
+  /// In the function being emitted.
+  llvm::BasicBlock* new_block(const char* name);
   Units operand(const Group& g, ir::ValueId v);
   Units load(const Group& g, const ir::Op& op);
   Value* periodic_load(ir::ValueId pointer, ir::ValueId offset, Value* index, unsigned lanes);
@@ -89,6 +106,7 @@ class RowEmitter {
   const ir::ParallelView loop_;
   const BodyAnalysis& analysis_;
   std::vector<Units> values_;   // by value, of the group being emitted
+  bool in_side_ = false;        // emitting a function of call_side: all inputs are in values_
   std::vector<Affine> affine_;  // by value
   std::map<std::pair<Value*, unsigned>, Value*> splats_;
   std::map<std::pair<ir::ValueId, ir::ValueId>, Value*> bases_;

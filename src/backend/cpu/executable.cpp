@@ -97,14 +97,18 @@ class CpuExecutable : public runtime::Executable {
       points *= static_cast<double>(extents[d]);
     }
     double work = points * n.info.picoseconds;
-    if ((work < kParallelPicoseconds && !runtime::shares_always()) || rank == 0) [[likely]] {
+    const bool long_loops = n.info.loops && points > kLoopPoints;
+    if ((work < kParallelPicoseconds && !runtime::shares_always() && !long_loops) || rank == 0)
+        [[likely]] {
       n.function(params, zeros_.data(), extents);
       return;
     }
     const double bytes = points * n.info.bytes;
     if (bytes > kNearBytes)
       work += bytes * (bytes > kCacheBytes ? kMemoryPicosecondsPerByte : kCachePicosecondsPerByte);
-    run_on_threads({n.function, params, zeros_.data(), extents, static_cast<uint32_t>(rank)}, work);
+    run_on_threads(
+        {n.function, params, zeros_.data(), extents, static_cast<uint32_t>(rank), long_loops},
+        points, work);
   }
 
   const std::unique_ptr<LoadedCode> code_;

@@ -10,6 +10,7 @@
 #include <llvm/Support/ErrorHandling.h>
 
 #include "backend/cpu/compile.h"
+#include "backend/cpu/debuggers.h"
 #include "runtime/fork.h"
 
 namespace picokernel::backend::cpu {
@@ -36,7 +37,11 @@ struct Lock {
 };
 // Never destroyed: a thread may be compiling at exit.
 Lock& llvm_lock() {
-  static Lock& lock = *new Lock;
+  static Lock& lock = []() -> Lock& {
+    Lock& first = *new Lock;
+    let_debuggers_fork();
+    return first;
+  }();
   return lock;
 }
 

@@ -21,7 +21,7 @@ std::string write_info(const KernelInfo& info) {
   text << kMagic << ' ' << info.allocates << ' ' << info.nests.size() << '\n';
   for (const NestInfo& n : info.nests) {
     text << n.nontemporal << ' ' << n.bytes << ' ' << static_cast<uint64_t>(n.picoseconds) << ' '
-         << n.extents.size();
+         << n.loops << ' ' << n.extents.size();
     for (const Extent& e : n.extents) text << ' ' << e.constant << ' ' << e.value;
     text << '\n';
   }
@@ -38,7 +38,7 @@ KernelInfo read_info(std::string_view& code) {
   for (size_t i = 0; i < count && text; ++i) {
     NestInfo n;
     size_t rank = 0;
-    text >> n.nontemporal >> n.bytes >> n.picoseconds >> rank;
+    text >> n.nontemporal >> n.bytes >> n.picoseconds >> n.loops >> rank;
     for (size_t d = 0; d < rank && text; ++d) {
       Extent e;
       text >> e.constant >> e.value;

@@ -21,6 +21,7 @@ struct NestInfo {
   bool nontemporal = false;
   uint32_t bytes = 0;      // per point
   double picoseconds = 0;  // per point, on one thread
+  bool loops = false;      // some points may take far longer
 };
 
 struct KernelInfo {

@@ -11,6 +11,8 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include <picokernel/diagnostic.h>
+
 namespace picokernel::backend::cpu {
 namespace {
 
@@ -24,7 +26,8 @@ bool has_all(const llvm::StringMap<bool>& features, std::initializer_list<const 
 
 Target detect() {
   Target host;
-  host.x86 = llvm::Triple(llvm::sys::getProcessTriple()).getArch() == llvm::Triple::x86_64;
+  host.triple = llvm::sys::getProcessTriple();
+  host.x86 = llvm::Triple(host.triple).getArch() == llvm::Triple::x86_64;
   host.cpu = llvm::sys::getHostCPUName().str();
   const llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   // In order of name: the map's order depends on hashes.
@@ -79,6 +82,24 @@ const Target& current_target() {
   thread_local Target other;
   other = cap(host, level);
   return other;
+}
+
+Target baseline_of(std::string_view triple) {
+  const llvm::Triple parsed{llvm::StringRef(triple)};
+  Target target{.triple = std::string(triple)};
+  if (parsed.getArch() == llvm::Triple::x86_64) {
+    target.cpu = kV3;
+    target.vector_bits = 256;
+    target.vector_registers = 16;
+  } else if (parsed.getArch() == llvm::Triple::aarch64) {
+    target.cpu = "generic";
+    target.x86 = false;
+  } else {
+    throw Error(Diagnostic{.message = "there are no kernels for `" + std::string(triple) + "`",
+                           .notes = {"name a machine of x86_64 or aarch64, such as "
+                                     "aarch64-linux-gnu"}});
+  }
+  return target;
 }
 
 }  // namespace picokernel::backend::cpu

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/stop.h"
 #include "trace/clock.h"
 
 namespace picokernel::backend::cpu {
@@ -16,6 +17,13 @@ constexpr double kWakePicoseconds = 100e6;
 // From here on several chunks per thread even out what disturbs one of them.
 constexpr double kLongPicoseconds = 1e9;
 constexpr int64_t kChunksPerThread = 4;
+// Long launches go in rounds of some 40 ms. Between them they hold nothing and look whether they
+// should stop: signal handlers and forks may do as they like then.
+constexpr double kPiecePicoseconds = 2.5e9;
+constexpr int64_t kPiecesPerRound = 16;  // and thread
+// Points of bodies with loops, which may take microseconds each.
+constexpr double kPiecePoints = kLoopPoints / 4;
+constexpr int64_t kLoopPiecesPerRound = 4;
 // Elements: chunks end at lines, whatever the type.
 constexpr int64_t kInnerUnit = 64;
 // Pause between launches in which workers stay awake.
@@ -71,6 +79,14 @@ struct Split {
   }
 };
 
+// Chunks from `first` on.
+struct Round {
+  const Split& split;
+  int64_t first = 0;
+
+  void run(int64_t chunk) const { split.run(first + chunk); }
+};
+
 // The outermost dimension that is long enough, else the one with most units.
 void choose_dimension(Split& split, int64_t chunks) {
   split.units = 0;
@@ -88,23 +104,32 @@ void choose_dimension(Split& split, int64_t chunks) {
 
 }  // namespace
 
-void run_on_threads(const NestLaunch& launch, double picoseconds) {
+void run_on_threads(const NestLaunch& launch, double points, double picoseconds) {
   const int threads = runtime::num_threads();
   // As much work as it takes.
   if (runtime::shares_always()) picoseconds = std::max(picoseconds, 2 * kWakePicoseconds);
   const runtime::ThreadPoolState pool = runtime::thread_pool_state();
   const bool hot = pool.workers > pool.parked;
-  if (threads > 1 && launch.rank > 0 &&
-      (picoseconds > kWakePicoseconds || hot || wake_credit.spend(picoseconds))) {
-    const int64_t wanted = picoseconds > kLongPicoseconds ? threads * kChunksPerThread : threads;
-    Split split{.launch = launch};
-    choose_dimension(
-        split, std::min(wanted, static_cast<int64_t>(2 * picoseconds / kParallelPicoseconds)));
+  const bool shared =
+      threads > 1 && (picoseconds > kWakePicoseconds || hot || wake_credit.spend(picoseconds));
+  const double pieces = launch.long_loops ? points / kPiecePoints : picoseconds / kPiecePicoseconds;
+  const int64_t round = threads * (launch.long_loops ? kLoopPiecesPerRound : kPiecesPerRound);
+  const bool in_rounds = pieces > static_cast<double>(round);
+  Split split{.launch = launch};
+  if (launch.rank > 0 && (shared || in_rounds)) {
+    int64_t wanted = picoseconds > kLongPicoseconds ? threads * kChunksPerThread : threads;
+    wanted = std::min(wanted, static_cast<int64_t>(2 * picoseconds / kParallelPicoseconds));
+    choose_dimension(split, in_rounds ? static_cast<int64_t>(pieces) : wanted);
     if (split.chunks > 1) {
       const bool wake = picoseconds > kWakePicoseconds || !hot;
-      runtime::parallel_for(
-          split.chunks, [](void* s, int64_t chunk) { static_cast<const Split*>(s)->run(chunk); },
-          &split, wake ? runtime::Wake::wake : runtime::Wake::only_hot);
+      for (Round r{split}; r.first < split.chunks; r.first += round) {
+        if (r.first != 0 && runtime::stop_requested()) runtime::throw_stopped();
+        runtime::parallel_for(
+            in_rounds ? std::min(round, split.chunks - r.first) : split.chunks,
+            [](void* c, int64_t chunk) { static_cast<const Round*>(c)->run(chunk); }, &r,
+            wake ? runtime::Wake::wake : runtime::Wake::only_hot);
+        if (!in_rounds) break;
+      }
       return;
     }
   }

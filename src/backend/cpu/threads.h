@@ -14,13 +14,16 @@ struct NestLaunch {
   const int64_t* lo = nullptr;  // zeros
   const int64_t* hi = nullptr;  // the extents
   uint32_t rank = 0;
+  bool long_loops = false;  // kLoopPoints or more of a body that loops
 };
 
 // Below this much work a single thread is as fast as several.
 inline constexpr double kParallelPicoseconds = 3e6;
+// So many points of a body with loops may take long.
+inline constexpr double kLoopPoints = 1 << 15;
 
-/// Runs the whole domain, on as many threads as `picoseconds` of work deserve. Extents are
-/// positive.
-void run_on_threads(const NestLaunch& launch, double picoseconds);
+/// Runs the whole domain of `points`, on as many threads as `picoseconds` of work deserve. Extents
+/// are positive. Throws Stopped where a long launch was asked to end.
+void run_on_threads(const NestLaunch& launch, double points, double picoseconds);
 
 }  // namespace picokernel::backend::cpu

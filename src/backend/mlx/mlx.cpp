@@ -94,6 +94,8 @@ std::optional<std::string_view> mlx_function(Opcode opcode) {
       return "mx.arctanh";
     case Opcode::atan2:
       return "mx.arctan2";
+    case Opcode::erf:
+      return "mx.erf";
     case Opcode::eq:
       return "mx.equal";
     case Opcode::ne:
@@ -131,6 +133,7 @@ std::optional<std::string_view> mlx_function(Opcode opcode) {
     case Opcode::fmax:
     case Opcode::copysign:
     case Opcode::exp2:
+    case Opcode::erfc:
     case Opcode::cbrt:
     case Opcode::hypot:
     case Opcode::fmod:
@@ -432,8 +435,8 @@ std::vector<Diagnostic> check_precision_and_stores(const Module& traced) {
       found.push_back(
           {.location = m.location(op), .message = std::move(message), .notes = std::move(notes)});
     };
-    const bool single =
-        op.opcode == Opcode::exp || op.opcode == Opcode::sin || op.opcode == Opcode::cos;
+    const bool single = op.opcode == Opcode::exp || op.opcode == Opcode::sin ||
+                        op.opcode == Opcode::cos || op.opcode == Opcode::erf;
     if (single && m.type(op.results[0]).dtype == DType::f64 && !host[op.results[0].value])
       refuse(std::string(info(op.opcode).name) + " of float64 is computed in float32 by MLX",
              {"float32 arrays are fine here", "use backend=\"cpu\" or float32"});

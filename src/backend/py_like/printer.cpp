@@ -10,6 +10,11 @@ namespace picokernel::backend::py_like {
 
 using namespace ir;
 
+namespace {
+// Globals of a printed source.
+constexpr std::string_view kTaken[] = {"np", "mx", "ml_dtypes", "scipy", "scratch", "min", "max"};
+}  // namespace
+
 std::vector<bool> host_values(const Module& m, bool host_elements) {
   std::vector<bool> host(m.values.size());
   for (const ValueId v : m.params()) host[v.value] = m.type(v).is_scalar();
@@ -146,6 +151,10 @@ std::optional<std::string_view> numpy_function(Opcode opcode) {
       return "np.left_shift";
     case Opcode::shr:
       return "np.right_shift";
+    case Opcode::erf:
+      return "scipy.special.erf";
+    case Opcode::erfc:
+      return "scipy.special.erfc";
     case Opcode::fma:
       return std::nullopt;
     // Printed in a form of their own.
@@ -216,8 +225,7 @@ Printer::Printer(const Module& m, Dialect dialect)
 }
 
 std::vector<std::string> Printer::name_params() {
-  for (const std::string_view name : {"np", "mx", "ml_dtypes", "scratch", "min", "max"})
-    names_.reserve(name);
+  for (const std::string_view name : kTaken) names_.reserve(name);
   std::vector<std::string> params;
   for (const ValueId v : m_.params()) {
     const std::string& name = m_.values[v].name;
@@ -238,17 +246,31 @@ void Printer::return_line(const std::string& values) {
 
 Artifact Printer::print() {
   Names globals;
-  for (const std::string_view name : {"np", "mx", "ml_dtypes", "scratch", "min", "max"})
-    globals.reserve(name);
+  for (const std::string_view name : kTaken) globals.reserve(name);
   artifact_.entry = globals.unique(m_.name);
-  artifact_.code = "def " + artifact_.entry + "(";
+  if (uses_scipy()) {
+    artifact_.code = "import scipy.special\n\n";
+    lines_ = 2;
+  }
+  artifact_.code += "def " + artifact_.entry + "(";
   for (size_t i = 0; i < params_.size(); ++i) artifact_.code += (i ? ", " : "") + params_[i];
   artifact_.code += "):\n";
-  lines_ = 1;
+  const uint32_t head = ++lines_;
   for (const OpId id : m_.blocks[Module::body()].ops) print_op(id);
   finish();
-  if (lines_ == 1) artifact_.code += "    pass\n";
+  if (lines_ == head) artifact_.code += "    pass\n";
   return std::move(artifact_);
+}
+
+bool Printer::uses_scipy() const {
+  bool found = false;
+  walk(m_, [&](OpId id) {
+    const Op& op = m_.ops[id];
+    if (!info(op.opcode).elementwise()) return;
+    const bool of_numpy = dialect_.module == "np" || on_host(op.results[0]);
+    found = found || (of_numpy && numpy_function(op.opcode).value_or("").starts_with("scipy."));
+  });
+  return found;
 }
 
 void Printer::print_op(OpId id) {

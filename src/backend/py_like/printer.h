@@ -26,7 +26,8 @@ struct Dialect {
 
 /// By value: is it a number on the host?
 std::vector<bool> host_values(const ir::Module& m, bool host_elements);
-/// "np.add"; empty for ops that are printed in a form of their own, none for ops that NumPy lacks.
+/// "np.add", or "scipy.special.erf"; empty for ops that are printed in a form of their own, none
+/// for ops that both lack.
 std::optional<std::string_view> numpy_function(ir::Opcode opcode);
 
 struct Target {
@@ -80,6 +81,7 @@ class Printer {
   std::string chosen(ir::ValueId v) const;
   // May the cast meet a Python int out of range? NumPy raises for it; a NumPy scalar wraps.
   bool wraps(const ir::Op& cast) const;
+  bool uses_scipy() const;
   void print_op(ir::OpId id);
 
   const ir::Module& m_;

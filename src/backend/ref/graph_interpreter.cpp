@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "backend/ref/interpreter.h"
+#include "ir/builder.h"
 #include "ir/eval.h"
 #include "ir/text.h"
+#include "passes/legalize/passes.h"
 #include "support/check.h"
 
 namespace picokernel::backend {
@@ -137,17 +139,38 @@ class GraphInterpreter {
 
   RefArray& array(const Op& op) { return arrays_[op.results[0].value]; }
 
+  // A function whose last digits are the target's is what its expansion computes, here too.
+  Module expanded(const Op& op) const {
+    Module kernel;
+    kernel.level = Level::kernel;
+    kernel.floats = m_.floats;
+    Builder b(kernel);
+    std::vector<ValueId> operands;
+    for (const ValueId v : op.operands) operands.push_back(b.param({.dtype = m_.type(v).dtype}));
+    const ValueId result = b.value(op.opcode, operands);
+    kernel.results = {kernel.values[result].type};
+    b.return_values({result});
+    return passes::expand_math(kernel, {});
+  }
+
   void elementwise(const Op& op) {
     RefArray& out = array(op);
     out = {m_.type(op.results[0]).dtype, shape_of(op.results[0]), {}};
     const auto n = static_cast<size_t>(element_count(out.shape));
+    std::optional<Module> expansion;
+    if (!is_exact(op.opcode, out.dtype)) expansion = expanded(op);
     for (size_t i = 0; i < n; ++i) {
       Scalar operands[3];
       for (size_t k = 0; k < op.operands.size(); ++k) {
         const RefArray& a = arrays_[op.operands[k].value];
         operands[k] = {a.dtype, a.elements[broadcast_index(a.shape, out.shape, i)]};
       }
-      out.elements.push_back(eval(op.opcode, {operands, op.operands.size()}, out.dtype).bits);
+      if (expansion) {
+        const uint64_t slots[] = {operands[0].bits, operands[1].bits, operands[2].bits};
+        out.elements.push_back(run_kernel(*expansion, slots)[0].bits);
+      } else {
+        out.elements.push_back(eval(op.opcode, {operands, op.operands.size()}, out.dtype).bits);
+      }
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include "backend/ref/interpreter.h"
 #include "ir/eval.h"
+#include "runtime/stop.h"
 #include "support/check.h"
 
 namespace picokernel::backend {
@@ -90,6 +91,7 @@ class KernelInterpreter {
       while (true) {
         bind(m_.blocks[w.condition()].params, carried);
         if (block(w.condition())[0] == 0) break;
+        look_for_stop();
         bind(m_.blocks[w.body()].params, carried);
         carried = block(w.body());
       }
@@ -109,6 +111,7 @@ class KernelInterpreter {
   void parallel(ParallelView p, size_t dim) {
     if (dim == p.extents().size()) {
       block(p.body());
+      look_for_stop();
       return;
     }
     const int64_t extent = integer(p.extents()[dim]);
@@ -126,12 +129,19 @@ class KernelInterpreter {
       bits(m_.blocks[f.body()].params[0]) = static_cast<uint64_t>(i);
       bind(std::span(m_.blocks[f.body()].params).subspan(1), carried);
       carried = block(f.body());
+      look_for_stop();
       if (__builtin_add_overflow(i, step, &i)) break;
     }
     bind(f.op.results, carried);
   }
 
+  void look_for_stop() {
+    constexpr uint32_t kTurns = 1024;
+    if (++turns_ % kTurns == 0 && runtime::stop_requested()) runtime::throw_stopped();
+  }
+
   const Module& m_;
+  uint32_t turns_ = 0;
   std::vector<uint64_t> values_;
   std::deque<std::vector<std::byte>> memory_;
   std::vector<ValueId> returned_;

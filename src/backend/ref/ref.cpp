@@ -3,6 +3,7 @@
 
 #include "backend/ref/interpreter.h"
 #include "ir/text.h"
+#include "passes/legalize/passes.h"
 #include "runtime/fp_control.h"
 
 namespace picokernel::backend {
@@ -27,13 +28,17 @@ std::unique_ptr<runtime::Executable> open(const Artifact&, const ir::Module& m) 
 }
 std::string why_not_live() { return {}; }
 
+constexpr passes::Pass kLegalize[] = {
+    {"expand_math", passes::expand_math, "functions are what their expansions compute"},
+};
+
 }  // namespace
 
 const Backend ref_backend{
     .name = "ref",
     .summary = "the reference interpreter",
     .level = ir::Level::kernel,
-    .legalize = {},
+    .legalize = kLegalize,
     .check = check,
     .emit = emit,
     .open = open,

@@ -12,6 +12,8 @@ ir::Module simplify(const ir::Module& m, const Target& target);
 /// Merges equal pure ops of a region, and reads of one version of a storage.
 ir::Module cse(const ir::Module& m, const Target& target);
 /// Removes ops whose results nobody uses and writes to scratch that nobody reads.
+/// Of modules with fastmath: products that a sum takes become fma, quotients by constants products.
+ir::Module contract(const ir::Module& m, const Target& target);
 ir::Module dce(const ir::Module& m, const Target& target);
 
 }  // namespace picokernel::passes

@@ -58,7 +58,22 @@ std::optional<double> as_double(Scalar s) {
   return ir::cast(s, DType::f64).as<double>();
 }
 
+// x op x -> what it is for all x; floats: only where NaN gives it too
+Result same_sides(const Match& r) {
+  if (!r.same(0, 1)) return std::nullopt;
+  const bool holds = r.opcode == Opcode::eq || r.opcode == Opcode::le || r.opcode == Opcode::ge;
+  const bool maybe_nan = is_float(r.m.type(r.operands[0]).dtype);
+  if (maybe_nan && r.opcode != Opcode::lt && r.opcode != Opcode::gt) return std::nullopt;
+  return r.b.constant(Scalar::of(holds));
+}
+
 constexpr Rule kRules[] = {
+    {Opcode::eq, same_sides},
+    {Opcode::ne, same_sides},
+    {Opcode::lt, same_sides},
+    {Opcode::le, same_sides},
+    {Opcode::gt, same_sides},
+    {Opcode::ge, same_sides},
     // x + 0 -> x: integers; floats only for -0.0, since -0.0 + 0.0 is 0.0.
     {Opcode::add,
      [](const Match& r) -> Result {
@@ -135,7 +150,8 @@ constexpr Rule kRules[] = {
          return r.b.value(Opcode::select, {r.def(0)->operands[0], r.operands[2], r.operands[1]});
        return std::nullopt;
      }},
-    // A cast to the type at hand; back from a wider type of the same kind, which lost nothing.
+    // A cast to the type at hand; back from a wider type of the same kind, which lost nothing. Of
+    // integers the lower bits are all that counts, so one in between that keeps them can go.
     {Opcode::cast,
      [](const Match& r) -> Result {
        const DType from = r.m.type(r.operands[0]).dtype;
@@ -143,7 +159,12 @@ constexpr Rule kRules[] = {
        if (!r.is(0, Opcode::cast)) return std::nullopt;
        const ValueId inner = r.def(0)->operands[0];
        const bool widened = kind_of(from) == kind_of(r.dtype) && size_of(from) > size_of(r.dtype);
-       return r.m.type(inner).dtype == r.dtype && widened ? Result(inner) : std::nullopt;
+       const DType first = r.m.type(inner).dtype;
+       if (first == r.dtype && widened) return inner;
+       if (!is_integer(first) || !is_integer(from) || !is_integer(r.dtype) ||
+           size_of(from) < size_of(r.dtype))
+         return std::nullopt;
+       return first == r.dtype ? inner : r.b.cast(inner, r.dtype);
      }},
 };
 

@@ -21,6 +21,9 @@ ir::Module expand_shifts(const ir::Module& m, const Target& target);
 ir::Module expand_fmin_fmax(const ir::Module& m, const Target& target);
 /// exp2, cbrt and hypot become pow and sqrt: results may differ in the last digits.
 ir::Module expand_functions(const ir::Module& m, const Target& target);
+/// exp, sin and their like become arithmetic: one text for all targets, hence the same bits.
+/// Kernels only.
+ir::Module expand_math(const ir::Module& m, const Target& target);
 /// copysign becomes signbit and neg.
 ir::Module expand_copysign(const ir::Module& m, const Target& target);
 /// Arithmetic on float16 and bfloat16 becomes float32's, rounded after each op; what is left of
@@ -34,6 +37,20 @@ ir::Module expand_double_to_half(const ir::Module& m, const Target& target);
 ir::Module expand_popcount(const ir::Module& m, const Target& target);
 /// neg becomes mul by -1 for floats and sub from 0 for integers.
 ir::Module expand_neg(const ir::Module& m, const Target& target);
+/// Casts between float32 and float16 become integer operations.
+ir::Module expand_float16(const ir::Module& m, const Target& target);
+/// minimum and maximum become comparisons and selects.
+ir::Module expand_minimum_maximum(const ir::Module& m, const Target& target);
+/// isnan, isinf, isfinite and signbit become comparisons and operations on bits.
+ir::Module expand_float_tests(const ir::Module& m, const Target& target);
+/// Powers of integers, with exponents that are not negative, and gcd become loops. Kernels only.
+ir::Module expand_int_loops(const ir::Module& m, const Target& target);
+/// Signed floordiv and mod become unsigned ones. Divisors are not 0.
+ir::Module expand_signed_division(const ir::Module& m, const Target& target);
+/// Integer arithmetic that could overflow becomes unsigned arithmetic of at least 32 bits.
+ir::Module expand_overflow(const ir::Module& m, const Target& target);
+/// Loops with other steps than 1 count turns from 0.
+ir::Module expand_for(const ir::Module& m, const Target& target);
 /// Storages are read before any parameter is written: one read per parameter, one write per written
 /// one, at the end.
 ir::Module isolate_params(const ir::Module& m, const Target& target);

@@ -23,6 +23,7 @@ class Lowering {
     PK_CHECK(nests_.conflicts.empty(), "lower_loops before materialize");
     kernel_.name = graph.name;
     kernel_.level = Level::kernel;
+    kernel_.floats = graph.floats;
   }
 
   Module run() {

@@ -9,4 +9,9 @@ namespace picokernel::passes {
 /// materialize.
 ir::Module lower_loops(const ir::Module& graph, const Target& target);
 
+/// The same with the graph's own parameters, for code that is called without a launch: pointers to
+/// contiguous arrays and scalars in the graph's order, then the sizes n0, n1, ... Scratch is
+/// allocated. The kernel's notes say what is expected of the parameters.
+ir::Module lower_arrays(const ir::Module& graph, const Target& target);
+
 }  // namespace picokernel::passes

@@ -139,8 +139,10 @@ LaunchClass contiguous_class(const Module& graph, const std::vector<Nest>& nests
       return shape;
     };
     const auto full = [&](const Access& a) {
-      return graph.type(a.root).shape == nest.shape && shape_of(a) == nest.shape &&
-             std::ranges::all_of(a.map.dims, [](const DimMap& d) { return d.step == 1; });
+      for (size_t d = 0; d < a.map.dims.size(); ++d)
+        if (a.map.dims[d].step != 1 || a.map.dims[d].source != static_cast<int32_t>(d))
+          return false;
+      return graph.type(a.root).shape == nest.shape && shape_of(a) == nest.shape;
     };
     const bool one_loop =
         !nest.shape.empty() && std::ranges::all_of(nest.accesses, [&](const Access& a) {

@@ -1,0 +1,27 @@
+# A toolchain file: compiles for ZIG_TARGET, such as aarch64-linux-musl or aarch64-macos-none, by the compiler ZIG that PyPI's
+# ziglang brings, with libc and libc++ for all its targets.
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES ZIG ZIG_TARGET)
+string(REGEX MATCH "^([^-]+)-([^-]+)" _ "${ZIG_TARGET}")
+set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
+if(CMAKE_MATCH_2 STREQUAL "macos")
+  set(CMAKE_SYSTEM_NAME Darwin)
+else()
+  set(CMAKE_SYSTEM_NAME Linux)
+endif()
+
+# CMake wants programs of one word.
+foreach(tool cc c++ ar ranlib)
+  set(program ${CMAKE_BINARY_DIR}/zig/${tool})
+  set(target)
+  if(tool MATCHES "^c")
+    set(target "-target ${ZIG_TARGET}")
+  endif()
+  if(NOT EXISTS ${program})
+    file(WRITE ${program} "#!/bin/sh\nexec '${ZIG}' ${tool} ${target} \"$@\"\n")
+    file(CHMOD ${program} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  endif()
+endforeach()
+set(CMAKE_C_COMPILER ${CMAKE_BINARY_DIR}/zig/cc)
+set(CMAKE_CXX_COMPILER ${CMAKE_BINARY_DIR}/zig/c++)
+set(CMAKE_AR ${CMAKE_BINARY_DIR}/zig/ar CACHE FILEPATH "")
+set(CMAKE_RANLIB ${CMAKE_BINARY_DIR}/zig/ranlib CACHE FILEPATH "")

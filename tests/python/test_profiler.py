@@ -1,0 +1,186 @@
+"""Profiles by line and as a page."""
+
+import json
+import linecache
+import os
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import picokernel as pk
+import pytest
+from picokernel import timeline
+from picokernel.lines import _collect
+from picokernel.profiler import Profiler
+
+X = np.ones(1000, np.float32)
+EVIL = "</script><script>fail()</script><b>&amp;"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pk.kernel  # profiles know kernels by name: no other test has one of this
+def profiled_fma(a, b, c):
+    d = a * b  # </script>
+    return d + c
+
+
+DEFINED = profiled_fma.__wrapped__.__code__.co_firstlineno + 1  # below the decorator
+
+
+def profile_of(*backends, calls=2):
+    with pk.profile() as profile, pk.span(EVIL):
+        for name in backends:
+            for _ in range(calls):
+                profiled_fma(X, X, X, backend=name)
+    return profile
+
+
+def section(text, kernel, backend):
+    """{(line, what): (count, total)} of the table of one kernel on one backend; times as texts."""
+    (found,) = re.findall(rf"^{kernel} on {re.escape(backend)}: .*\n((?:.+\n)+)", text, re.M)
+    rows, line = {}, None
+    for row in found.splitlines()[1:]:
+        place, count, total, _, _, what = re.split(r"\s{2,}", row.strip(), maxsplit=5)
+        line = line if row.startswith(" ") else place
+        rows[line, what] = (int(count), total)
+    return rows
+
+
+def test_lines_of_printed_sources():
+    rows = section(profile_of("numpy").lines(), "profiled_fma", "numpy")
+    first, second = f"test_profiler.py:{DEFINED + 1}", f"test_profiler.py:{DEFINED + 2}"
+    assert (f"test_profiler.py:{DEFINED}", "def profiled_fma(a, b, c):") in rows
+    assert (first, "d = a * b  # </script>") in rows and (second, "return d + c") in rows
+    source = profiled_fma.source("numpy", X, X, X).splitlines()
+    for line, operation in ((first, "mul"), (second, "add")):
+        (what,) = (what for place, what in rows if place == line and "np." in what)
+        number, text, ir_op = re.fullmatch(r"(\d+): (.*)  # (.*)", what).groups()
+        assert source[int(number) - 1].strip() == text
+        assert rows[line, what][0] == 2 and f" = {operation} " in ir_op
+
+
+def test_lines_sum_to_the_calls(backend):
+    profile = profile_of(backend)
+    calls = [e.duration_ns for e in profile.events() if e.category == "call"]
+    ((whole, rows),) = _collect(profile.events()).values()
+    assert whole.count == len(calls) == 2
+    assert whole.total == sum(calls) == sum(row.total for row in rows.values())
+    for row in rows.values():
+        assert row.count == 2 and row.total == sum(part.total for part in row.parts.values())
+    launches = [place for place, row in rows.items() if ("launch", "profiled_fma") in row.parts]
+    assert launches == ([(__file__, DEFINED)] if backend in ("cpu", "ref") else [])
+
+
+def test_lines_of_a_cell_and_of_kernels_with_one_name():
+    def defined(file, text):
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        exec(compile(text, file, "exec"), space := {"pk": pk})
+        return space["in_a_cell"]
+
+    files = "<ipython-input-1-ab>", "<ipython-input-2-ab>"
+    try:
+        one = defined(files[0], "@pk.kernel\ndef in_a_cell(x):\n    return x + 1  # one\n")
+        with pk.profile() as profile:
+            one(X, backend="cpu")
+        assert "  def in_a_cell(x):\n" in profile.lines() and "newest" not in profile.lines()
+
+        two = defined(files[1], "@pk.kernel\ndef in_a_cell(x):\n    return x + 2  # two\n")
+        with pk.profile() as profile:
+            one(X, backend="numpy")
+            two(X, backend="numpy")
+        shown = profile.lines()
+        for file, number in zip(files, ("one", "two"), strict=True):
+            assert re.search(rf"1 call, .* us, {file}\n(.+\n)+.*  # {number}\n", shown), shown
+        with pk.profile() as profile:
+            one(X, backend="cpu")
+        assert f"{files[1]} (the newest of 2 kernels of this name)" in profile.lines()
+    finally:
+        for file in files:
+            linecache.cache.pop(file, None)
+
+
+def test_merged_profiles_and_empty_ones():
+    merged = Profiler.merge(profile_of("cpu"), profile_of("cpu", "numpy"), name="again")
+    shown = merged.lines()
+    for process in ("cpu", "cpu (again)", "numpy"):
+        assert section(shown, "profiled_fma", process)
+    with pk.profile() as profile:
+        pass
+    assert profile.lines() == ""
+
+
+def data_of(path):
+    (text,) = re.findall(
+        r'<script id="data" type="application/json">(.*?)</script>', path.read_text()
+    )
+    return json.loads(text)
+
+
+def test_page(tmp_path, backend):
+    path = tmp_path / "p.html"
+    profile = profile_of(backend)
+    profile.to_html(path)
+    text = path.read_text()
+    assert text.lower().count("<script") == text.lower().count("</script") == 2
+    assert "fail()</script>" not in text and "@@" not in text
+    assert "def profiled_fma(a, b, c):" in text and "&lt;/script&gt;" in text
+    data = data_of(path)
+    spans = [e for e in profile.events() if e.phase != "C"]
+    assert [data["names"][row[1]] for row in data["events"]] == [e.name for e in spans]
+    assert [row[3:5] for row in data["events"]] == [[e.begin_ns, e.duration_ns] for e in spans]
+    assert EVIL in data["names"] and f"{backend} · main" in data["tracks"]
+    assert os.listdir(tmp_path) == ["p.html"]
+    with pytest.raises(pk.Error, match=r"no-folder.p\.html' cannot be written"):
+        profile.to_html(tmp_path / "no-folder" / "p.html")
+
+
+def test_page_says_what_it_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline, "MOST_EVENTS", 3)
+    profile = profile_of("numpy")
+    profile.to_html(tmp_path / "p.html")
+    spans = sorted((e.duration_ns for e in profile.events() if e.phase != "C"), reverse=True)
+    assert (
+        sorted((row[4] for row in data_of(tmp_path / "p.html")["events"]), reverse=True)
+        == spans[:3]
+    )
+    assert f"The 3 longest of {len(spans):,} events;" in (tmp_path / "p.html").read_text()
+
+
+# Before the page's own script and after it: what it asks for and what goes wrong is kept for the dump.
+WATCH = """<script>const wrong = [];
+addEventListener("error", e => wrong.push(e.message));
+addEventListener("securitypolicyviolation", e => wrong.push(e.blockedURI));</script>"""
+USE = """<script>
+const state = () => [canvas.dataset.drawn, canvas.width, canvas.height];
+const shown = state(), box = canvas.getBoundingClientRect();
+const colours = new Set(new Uint32Array(pen.getImageData(0, 0, canvas.width, canvas.height).data.buffer));
+const lane = lanes[lanes.length - 1], target = lane.rows[0][0];
+const at = { clientX: box.left + ((target.begin + target.end) / 2 - from) / (to - from) * box.width,
+  clientY: box.top + lane.top + 5, bubbles: true };
+canvas.dispatchEvent(new MouseEvent("mousemove", at));
+const before = to - from;
+canvas.dispatchEvent(new WheelEvent("wheel", { ...at, deltaY: -400, cancelable: true }));
+const out = document.createElement("pre");
+out.id = "result";
+out.textContent = JSON.stringify({ wrong, shown, colours: colours.size, tip: tip.textContent, zoom: before / (to - from),
+  requests: performance.getEntriesByType("resource").map(e => e.name) });
+document.body.append(out);</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
+def test_page_in_a_browser(tmp_path):
+    path = tmp_path / "p.html"
+    profile_of("cpu", "numpy").to_html(path)
+    text = path.read_text().replace("<head>", "<head>" + WATCH).replace("</body>", USE + "</body>")
+    path.write_text(text)
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    words = [CHROMIUM, *options, f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.S)
+    assert found, done.stderr[-2000:]
+    result = json.loads(found[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+    assert result["wrong"] == [] and result["requests"] == []
+    assert int(result["shown"][0]) > 5 and result["colours"] > 5
+    assert result["tip"].startswith("profiled_fma\ncall, ") and "elements: 1000" in result["tip"]
+    assert result["zoom"] == pytest.approx(np.e)
