@@ -151,24 +151,28 @@ packages() { # the missing packages' names, with LLVM's version filled in
   done
 }
 
+# Sets `apt`: the command with what it needs to be root; fails if it cannot be.
+choose_apt() {
+  local root=()
+  if [ "$(id -u)" != 0 ]; then
+    sudo -n true 2>/dev/null || return 1
+    root=(sudo -n)
+  fi
+  apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0 -o APT::Color=0)
+}
+
 install_system_packages() {
   find_missing
   [ ${#missing[@]} -gt 0 ] || return 0
   command -v apt-get >/dev/null || die "missing: ${missing[*]} (Debian's names), and there is no apt-get here; install them" \
     "with this system's package manager (LLVM: the development files of 22, 21, 20 or 19, with static libraries)"
 
-  local root=()
-  if [ "$(id -u)" != 0 ]; then
-    if sudo -n true 2>/dev/null; then
-      root=(sudo -n)
-    else
-      die "these system packages are missing and installing them needs root. Run this, then make again:
+  if ! choose_apt; then
+    die "these system packages are missing and installing them needs root. Run this, then make again:
 
     sudo apt-get update && sudo apt-get install -y --no-install-recommends $(packages | tr '\n' ' ')
 "
-    fi
   fi
-  local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0 -o APT::Color=0)
   local updated=0
   if ! lists_suffice; then
     logged "apt-get update" "${apt[@]}" update || say "  going on with the package lists that are here"
@@ -186,6 +190,15 @@ install_system_packages() {
   fi
   find_missing
   [ ${#missing[@]} -eq 0 ] || die "still missing after apt-get: ${missing[*]}"
+}
+
+# Pages are tested in a browser. Where there is none, those tests are skipped.
+install_browser() {
+  if command -v chromium >/dev/null; then return 0; fi
+  if command -v apt-get >/dev/null && choose_apt &&
+    { has_candidate chromium || logged "apt-get update" "${apt[@]}" update; } && has_candidate chromium &&
+    logged "installing by apt-get: chromium" "${apt[@]}" install -y --no-install-recommends chromium; then return 0; fi
+  say "Chromium could not be installed: tests of HTML pages will be skipped. All else works."
 }
 
 # ---- Python packages ------------------------------------------------------------------------------------------------
@@ -228,12 +241,13 @@ SCRIPT
 }
 
 install_system_packages
+install_browser
 make_venv
-pip_install base project build test lint report || die "pip failed; see above"
+pip_install base project build test lint bench || die "pip failed; see above"
 pip_install mlx mlx || say "MLX could not be installed: its backend will not be live. All else works." \
   "Try again by: .venv/bin/pip install 'mlx[cpu]'"
 if ((bench)); then
-  pip_install bench bench project || die "pip could not install the peers of make bench; see above"
+  pip_install peers peers project || die "pip could not install the peers of make bench; see above"
 fi
 if ((wheel)); then pip_install wheel wheel || die "pip could not install what wheels need; see above"; fi
 if ((cross)); then pip_install cross cross || die "pip could not install zig; see above"; fi
