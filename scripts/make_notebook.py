@@ -43,7 +43,7 @@ Every backend in one profile: a row per kind of event. The first call of a backe
 print(profile.table())
 # profile.save("smooth.json") opens in ui.perfetto.dev""",
     """calls = {}
-for event in profile.events():
+for event in profile.events:
     if event.category == "call":
         calls.setdefault(event.backend, []).append(event.duration_ns / 1e3)
 

@@ -103,8 +103,10 @@ def python_entry(thing):
     if inspect.isclass(thing) and not is_error:
         for member, value, stub in members_of(thing):
             if isinstance(value, property):
-                node = STUBS[stub]
-                kind = ast.unparse(node.annotation)
+                node = STUBS.get(stub)
+                kind = (
+                    ast.unparse(node.annotation) if node else value.fget.__annotations__["return"]
+                )
                 lines += [f"- `{member}: {kind}`: {docstring(value)}"]
                 continue
             if not callable(value) and not isinstance(value, staticmethod):

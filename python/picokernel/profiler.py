@@ -3,10 +3,11 @@
 import os
 
 from . import _core
+from ._core import TraceEvent
 
 
 class _Reports:
-    """What is made of `events()` and `table()`."""
+    """What is made of `events` and `table()`."""
 
     def lines(self):
         """Time per line of the user's kernels, as text: for each kernel and backend the lines of its
@@ -16,7 +17,7 @@ class _Reports:
         all of it at once, copies, allocations, and the rest of the call."""
         from .lines import lines
 
-        return lines(self.events())
+        return lines(self.events)
 
     def to_html(self, path):
         """Writes one HTML file that asks for nothing outside of it: a timeline to zoom and to hover
@@ -31,12 +32,28 @@ class _Reports:
 class Profiler(_Reports, _core.Profile):
     """Records from its construction, or as a context manager, until `stop`.
 
-    With a path, `stop` writes a Chrome trace there. `events()` lists what was recorded, `table()`
+    With a path, `stop` writes a Chrome trace there. `events` lists what was recorded, `table()`
     sums it up by name, `lines()` by line of the kernels; `save(path)` and `to_html(path)` write files.
     """
 
     def __init__(self, path=None):
         super().__init__("" if path is None else os.fspath(path))
+        self._stopped, self._kept = False, None  # the list of a recording that has ended
+
+    @property
+    def events(self) -> "list[TraceEvent]":
+        """All that was recorded up to now, a list of TraceEvent, ordered by process, thread and time;
+        spans of a thread nest or are disjoint."""
+        events = self._list_events() if self._kept is None else self._kept
+        if self._stopped:
+            self._kept = events
+        return events
+
+    def stop(self):
+        """Ends the recording and writes the file, if a path was given. Raises picokernel.Error if it
+        cannot be written. Once stopped, nothing more happens."""
+        self._stopped = True
+        super().stop()
 
     def __enter__(self):
         return self
@@ -60,9 +77,7 @@ class Merged(_Reports):
     def __init__(self, first, second, name=""):
         parts = (p._profile if isinstance(p, Merged) else p for p in (first, second))
         self._profile = _core.Profile.merge(*parts, name)
-
-    def events(self):
-        return self._profile.events()
+        self.events = self._profile._list_events()
 
     def table(self):
         return self._profile.table()

@@ -36,7 +36,7 @@ def _text_of(args):
 
 def page(profile):
     """The file's text."""
-    events, note = _kept(profile.events())
+    events, note = _kept(profile.events)
     tracks, names, args = _Numbers(), _Numbers(), _Numbers()
     rows = [
         (

@@ -73,10 +73,7 @@ void bind_profile(nb::module_& m) {
       .def("stop", &Profile::stop,
            "Ends the recording and writes the file, if a path was given. Raises Error if it cannot "
            "be written. Once stopped, nothing more happens.")
-      .def(
-          "events", [](const Profile& p) { return p.events(); },
-          "All that was recorded up to now, ordered by process, thread and time; spans of a "
-          "thread nest or are disjoint.")
+      .def("_list_events", [](const Profile& p) { return p.events(); })
       .def_prop_ro("dropped", &Profile::dropped, "Events that found their ring full.")
       .def("table", &Profile::table,
            "A summary as text: count, total, mean and share of each name.")

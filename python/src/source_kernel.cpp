@@ -87,13 +87,18 @@ int64_t elements_of(const ir::Module& m, ir::ValueId v, std::span<const int64_t>
   return n;
 }
 
-// Arrays read and written by one operation.
-int64_t bytes_of(const ir::Module& m, const ir::Op& op, std::span<const int64_t> symbols) {
+// Arrays read and written by one operation; a copy to or from a device moves its array once.
+int64_t bytes_of(const ir::Module& m, const ir::Op& op, trace::Category category,
+                 std::span<const int64_t> symbols) {
+  const auto size = [&](ir::ValueId v) {
+    if (m.type(v).is_scalar()) return int64_t{0};
+    return elements_of(m, v, symbols) * static_cast<int64_t>(size_of(m.type(v).dtype));
+  };
+  if (category == trace::Category::h2d || category == trace::Category::d2h)
+    return size(op.operands.at(0));
   int64_t bytes = 0;
-  for (const auto* values : {&op.operands, &op.results})
-    for (const ir::ValueId v : *values)
-      if (!m.type(v).is_scalar())
-        bytes += elements_of(m, v, symbols) * static_cast<int64_t>(size_of(m.type(v).dtype));
+  for (const ir::ValueId v : op.operands) bytes += size(v);
+  for (const ir::ValueId v : op.results) bytes += size(v);
   return bytes;
 }
 
@@ -119,7 +124,7 @@ trace::TableId register_table(const Entry& entry) {
       const ir::Op& op = m.ops[printed.op];
       info.ir_op = ir::print_op(m, printed.op);
       info.user_location = to_string(m.location(op));
-      info.bytes = bytes_of(m, op, symbols);
+      info.bytes = bytes_of(m, op, info.category, symbols);
       if (ir::info(op.opcode).elementwise() && !op.results.empty())
         info.operations = elements_of(m, op.results[0], symbols);
     }

@@ -237,16 +237,15 @@ struct Free {
 Buffer allocate(size_t bytes) {
   if (bytes == 0) return {};
   if (bytes > std::numeric_limits<size_t>::max() / 4) throw std::bad_alloc();
-  const uint64_t begin = trace::enabled() ? trace::now() : 0;
+  trace::Span span(trace::Category::alloc, kFresh, bytes);
   const SizeClass size = size_class(bytes);
   Pool* p = pool();
   void* data = p != nullptr ? p->take(size) : nullptr;
-  const bool found = data != nullptr;
-  if (!found) data = map_pages(size.bytes);
-  Buffer buffer{data, bytes, Device{}, std::shared_ptr<void>(data, Free{size})};
-  if (begin != 0)
-    trace::complete(trace::Category::alloc, found ? kReused : kFresh, begin, trace::now(), bytes);
-  return buffer;
+  if (data != nullptr)
+    span.set_name(kReused);
+  else
+    data = map_pages(size.bytes);
+  return {data, bytes, Device{}, std::shared_ptr<void>(data, Free{size})};
 }
 
 PoolStats pool_stats() {

@@ -78,7 +78,15 @@ TableId register_ops(std::vector<OpInfo> ops, std::string_view backend) {
   Tables& t = tables();
   const std::lock_guard lock(t.mutex);
   PK_CHECK(t.op_tables < kMaxTables, "too many instrumented twins");
-  table_of[t.op_tables].store(new OpTable{std::move(ops), id}, std::memory_order_release);
+  auto* table = new OpTable{.ops = std::move(ops), .backend = id, .counted = {}};
+  const auto counts = [&](size_t op) {
+    return op < table->ops.size() && counts_faults(table->ops[op].category);
+  };
+  auto counted = std::make_unique<bool[]>(table->boundaries());
+  for (size_t i = 0; i < table->boundaries(); ++i)
+    table->counted_boundaries += counted[i] = counts(i) || (i != 0 && counts(i - 1));
+  if (table->counted_boundaries != 0) table->counted = std::move(counted);
+  table_of[t.op_tables].store(table, std::memory_order_release);
   return t.op_tables++;
 }
 

@@ -241,6 +241,13 @@ void complete(Category category, NameId name, uint64_t begin, uint64_t end, uint
   write(RecordKind::span, category, name, begin, end, arg, backend);
 }
 
+void complete_memory(Category category, NameId name, uint64_t begin, uint64_t end, uint64_t bytes,
+                     uint64_t faults, BackendId backend) noexcept {
+  const uint64_t arg = std::min(bytes, kMostBytes) | (std::min(faults, kMostFaults) + 1)
+                                                         << kBytesBits;
+  write(RecordKind::span, category, name, begin, end, arg, backend);
+}
+
 void instant(Category category, NameId name, uint64_t arg, BackendId backend) noexcept {
   if (!enabled()) return;
   const uint64_t at = now();
@@ -268,8 +275,9 @@ void Stamps::begin(TableId table) noexcept {
   if (!enabled()) return;
   const OpTable* info = op_table(table);
   if (info == nullptr) return;
-  const uint64_t stamps = info->ops.size() + 1;
-  const uint64_t slots = 1 + (stamps + kStampsPerSlot - 1) / kStampsPerSlot;
+  const uint64_t stamps = info->boundaries();
+  const uint64_t slots =
+      1 + (stamps + info->counted_boundaries + kStampsPerSlot - 1) / kStampsPerSlot;
   Record* record = reserve(slots, info->ops.size());
   if (record == nullptr) return;
   *record = {kOpenRun, slots, 0, table, info->backend, RecordKind::run, Category::op};
@@ -277,7 +285,8 @@ void Stamps::begin(TableId table) noexcept {
   ring_ = this_ring;
   header_ = record;
   first_ = next_ = reinterpret_cast<uint64_t*>(record + 1);
-  limit_ = first_ + stamps;
+  limit_ = next_faults_ = first_ + stamps;
+  counted_ = info->counted.get();
 }
 
 void Stamps::end() noexcept {
@@ -288,7 +297,8 @@ void Stamps::end() noexcept {
   static_cast<Ring*>(ring_)->close_run(*static_cast<Record*>(header_),
                                        static_cast<uint64_t>(next_ - first_));
   header_ = nullptr;
-  next_ = limit_ = first_ = nullptr;
+  next_ = limit_ = first_ = next_faults_ = nullptr;
+  counted_ = nullptr;
 }
 
 Stamps* Stamps::current() noexcept { return this_run; }

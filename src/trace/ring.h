@@ -16,9 +16,15 @@ enum class RecordKind : uint8_t {
   span,     // begin, end, arg
   instant,  // begin, arg
   counter,  // begin, arg: the value
-  run,  // header of a run of stamps: `name` is its table, the raw stamps fill the slots behind it
+  run,  // header of a run of stamps: `name` is its table; the raw stamps fill the slots behind it,
+        // and after all of them the page faults at those boundaries that count them
   pad,  // the slots left before the ring's end, skipped so that a run is contiguous
 };
+
+/// The argument of memory's spans is bytes, and above them page faults + 1; 0 there: not counted.
+inline constexpr unsigned kBytesBits = 40;
+inline constexpr uint64_t kMostBytes = (uint64_t{1} << kBytesBits) - 1;
+inline constexpr uint64_t kMostFaults = (uint64_t{1} << (64 - kBytesBits)) - 2;
 
 struct Record {
   uint64_t begin;  // run: kOpenRun until closed, then how many stamps were taken; accessed
@@ -146,6 +152,10 @@ std::string_view backend_name(BackendId id);
 struct OpTable {
   std::vector<OpInfo> ops;
   BackendId backend;
+  std::unique_ptr<bool[]> counted;  // by boundary, or null: see Stamps
+  uint64_t counted_boundaries = 0;
+
+  uint64_t boundaries() const { return ops.size() + 1; }
 };
 /// Null for a number that was never given out. Takes no lock.
 const OpTable* op_table(TableId id) noexcept;

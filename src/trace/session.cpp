@@ -63,10 +63,15 @@ class Decoder {
 
   static void add_argument(Event& e, const Record& record) {
     const std::string_view key = category_argument(record.category);
-    const auto amount = static_cast<int64_t>(record.arg);
+    const bool memory = counts_faults(record.category);
+    const auto amount = static_cast<int64_t>(memory ? record.arg & kMostBytes : record.arg);
     e.args.emplace_back(key, amount);
-    // Memory that was handed out has not moved.
-    if (key == "bytes" && record.category != Category::alloc) add_rate(e, "GB/s", amount);
+    if (key == "bytes") add_rate(e, "GB/s", amount);
+    if (memory && record.arg > kMostBytes) add_faults(e, (record.arg >> kBytesBits) - 1);
+  }
+
+  static void add_faults(Event& e, uint64_t faults) {
+    e.args.emplace_back("page_faults", static_cast<int64_t>(faults));
   }
 
   static void add_rate(Event& e, const char* key, int64_t amount) {
@@ -77,7 +82,9 @@ class Decoder {
   void add_run(const ThreadRecords& from, const Record& header, const uint64_t* stamps,
                std::vector<Event>& out) const {
     const OpTable* table = op_table(header.name);
+    const uint64_t* faults = stamps + table->boundaries();
     for (uint64_t i = 0; i + 1 < header.begin; ++i) {
+      if (table->counted != nullptr) faults += table->counted[i];
       if (stamps[i] < base_.ticks) continue;
       const OpInfo& op = table->ops[i];
       Event e = event(from, stamps[i], stamps[i + 1]);
@@ -95,6 +102,7 @@ class Decoder {
         add_rate(e, "GB/s", op.bytes);
         add_rate(e, "GFLOP/s", op.operations);
       }
+      if (counts_faults(op.category)) add_faults(e, faults[0] - faults[-1]);
       if (!e.backend.empty()) e.args.emplace_back("backend", e.backend);
       out.push_back(std::move(e));
     }

@@ -16,6 +16,7 @@
 #include <picokernel/api.h>
 
 #include "trace/clock.h"
+#include "trace/page_faults.h"
 
 namespace picokernel::trace {
 
@@ -64,6 +65,11 @@ constexpr std::string_view category_argument(Category category) {
   return names[static_cast<size_t>(category)];
 }
 
+/// Do its spans count the page faults of their thread?
+constexpr bool counts_faults(Category category) {
+  return category == Category::h2d || category == Category::d2h || category == Category::alloc;
+}
+
 using NameId = uint32_t;
 using BackendId = uint16_t;
 inline constexpr BackendId kEnclosingBackend = 0;  // the backend of the span round this one, if any
@@ -89,11 +95,14 @@ PK_API void complete(Category category, NameId name, uint64_t begin, uint64_t en
 /// Records a moment.
 PK_API void instant(Category category, NameId name, uint64_t arg = 0,
                     BackendId backend = kEnclosingBackend) noexcept;
+/// `complete` of copied or allocated memory, with the page faults that happened meanwhile.
+PK_API void complete_memory(Category category, NameId name, uint64_t begin, uint64_t end,
+                            uint64_t bytes, uint64_t faults, BackendId backend) noexcept;
 /// Records the value of a counter from this moment on.
 PK_API void counter(NameId name, int64_t value) noexcept;
 
 /// A span from construction to destruction, on one thread; spans of a thread nest. Latches
-/// `enabled`, so that it records either both ends or none.
+/// `enabled`, so that it records either both ends or none. Counting page faults lies within.
 class Span {
  public:
   explicit Span(Category category, NameId name, uint64_t arg = 0,
@@ -102,18 +111,26 @@ class Span {
         arg_(arg),
         name_(name),
         backend_(backend),
-        category_(category) {}
+        category_(category) {
+    if (begin_ != 0 && counts_faults(category)) faults_ = page_faults();
+  }
   ~Span() {
-    if (begin_ != 0) complete(category_, name_, begin_, now(), arg_, backend_);
+    if (begin_ == 0) return;
+    if (counts_faults(category_))
+      complete_memory(category_, name_, begin_, now(), arg_, page_faults() - faults_, backend_);
+    else
+      complete(category_, name_, begin_, now(), arg_, backend_);
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
 
   bool recording() const noexcept { return begin_ != 0; }
   void set_arg(uint64_t arg) noexcept { arg_ = arg; }
+  void set_name(NameId name) noexcept { name_ = name; }
 
  private:
   uint64_t begin_;
+  uint64_t faults_ = 0;
   uint64_t arg_;
   NameId name_;
   BackendId backend_;
@@ -141,8 +158,9 @@ PK_API TableId register_ops(std::vector<OpInfo> ops, std::string_view backend = 
 /// One run of an instrumented twin: begin, n + 1 stamps (one at each boundary), end.
 ///
 /// A run reserves its slots in the thread's ring at `begin`, so a stamp is a clock reading and a
-/// store. Runs nest with each other and with spans of the same thread. A run that ends early (an
-/// exception) shows the operations that finished; stamps past the last boundary are ignored.
+/// store; at the boundaries of copies and allocations it counts page faults, too. Runs nest with
+/// each other and with spans of the same thread. A run that ends early (an exception) shows the
+/// operations that finished; stamps past the last boundary are ignored.
 class PK_API Stamps {
  public:
   Stamps() noexcept = default;
@@ -153,7 +171,9 @@ class PK_API Stamps {
 
   void begin(TableId table) noexcept;
   void stamp() noexcept {
-    if (next_ != limit_) *next_++ = now();
+    if (next_ == limit_) return;
+    if (counted_ != nullptr && counted_[next_ - first_]) *next_faults_++ = page_faults();
+    *next_++ = now();
   }
   void end() noexcept;
 
@@ -165,7 +185,9 @@ class PK_API Stamps {
   uint64_t* next_ = nullptr;
   uint64_t* limit_ = nullptr;
   uint64_t* first_ = nullptr;
-  void* header_ = nullptr;  // the run's header record; null: nothing is recorded
+  uint64_t* next_faults_ = nullptr;
+  const bool* counted_ = nullptr;  // by boundary: are page faults counted there? null: nowhere
+  void* header_ = nullptr;         // the run's header record; null: nothing is recorded
   void* ring_ = nullptr;
   Stamps* enclosing_ = nullptr;
   bool open_ = false;

@@ -113,7 +113,7 @@ def layouts(array):
 
 def traces_of(kernel, profile):
     """How often the kernel was traced while the profile recorded."""
-    return sum(event.name == f"trace {kernel.__name__}" for event in profile.events())
+    return sum(event.name == f"trace {kernel.__name__}" for event in profile.events)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def ran_on(call):
     """The backends of the calls that a profile sees."""
     with pk.profile() as profile:
         call()
-    return [e.backend for e in profile.events() if e.category == "call"]
+    return [e.backend for e in profile.events if e.category == "call"]
 
 
 def test_all_backends_are_listed():
@@ -127,7 +127,7 @@ f = pk.kernel(lambda x: x + 1)
 g = pk.kernel(backend="numpy")(lambda x: x + 1)
 with pk.profile() as p:
     f(np.ones(3)); f(np.ones(3)); g(np.ones(3))
-print([e.backend for e in p.events() if e.category == "call"])
+print([e.backend for e in p.events if e.category == "call"])
 """
     shown = python(code, PICOKERNEL_BACKEND="ref")
     assert shown.count("ref") == 2 and shown.count("numpy") == 1
@@ -208,15 +208,15 @@ def test_one_event_per_printed_operation(name):
         assert_same(got, kernel.__wrapped__(a, b, c))
     lines = [line.strip() for line in kernel.source(name).splitlines() if line.strip()][1:]
     kinds = {"h2d", "op_lazy", "sync", "d2h", "op"}
-    events = [e for e in profile.events() if e.category in kinds]
+    events = [e for e in profile.events if e.category in kinds]
     assert [e.name for e in events] == lines * 2
-    calls = [e for e in profile.events() if e.category == "call"]
+    calls = [e for e in profile.events if e.category == "call"]
     assert len(calls) == 2
     for e in events[: len(lines)]:
         assert calls[0].begin_ns <= e.begin_ns and e.begin_ns + e.duration_ns <= (
             calls[0].begin_ns + calls[0].duration_ns
         )
-    assert sum(e.category == "compile" for e in profile.events()) == 1  # the instrumented twin
+    assert sum(e.category == "compile" for e in profile.events) == 1  # the instrumented twin
     multiply = next(e for e in events if "multiply" in e.name)
     assert f"{__file__}:" in str(multiply.args) and "mul" in str(multiply.args)
     assert "bytes" in multiply.args

@@ -262,7 +262,7 @@ def test_a_captured_global_bound_anew_by_another_thread(backend, monkeypatch):
 
 
 def compiles_of(profile):
-    return sum(event.name.startswith(("trace ", "compile ")) for event in profile.events())
+    return sum(event.name.startswith(("trace ", "compile ")) for event in profile.events)
 
 
 def test_what_was_compiled_before_is_found_again(backend):

@@ -645,7 +645,7 @@ def test_a05_zero_size(backend, dtype):
         add(np.ones(0, dtype), np.ones(2, dtype), backend=backend)
     with pk.profile() as profile:  # nothing to do, and still a call
         add(np.ones(0, dtype), np.ones(1, dtype), backend=backend)
-    assert sum(e.category == "call" for e in profile.events()) == 1
+    assert sum(e.category == "call" for e in profile.events) == 1
     # A slice of a full array that is empty at run time.
     ends = pk.kernel(lambda x: (x[3:] + x[:-3], x[1:-1] * 2))
     for n in (2, 3, 4):

@@ -216,7 +216,7 @@ def test_new_complex_values_compile_nothing():
     with pk.profile() as profile:
         for n in (2j, -1 + 0.5j, complex("nan")):
             near(kernel, x, n, size=np.abs(x) * abs(n), backend=None)
-    assert not [e for e in profile.events() if e.category == "compile"]
+    assert not [e for e in profile.events if e.category == "compile"]
 
 
 @pytest.mark.parametrize("dtype", COMPLEX)

@@ -77,7 +77,7 @@ def test_neither_passes_nor_llvm_run_for_a_kernel_on_disk(tmp_path):
     code = """
 with pk.profile() as p:
     kernel("a * b + 1")(A, B)
-events = p.events()
+events = p.events
 print([e.name for e in events if e.name.startswith(("lower", "compile", "emit", "llvm", "pass lower"))])
 print([e.name for e in events if e.category == "compile" and "disk" in e.name])
 print([e.name for e in events if e.phase == "C"])

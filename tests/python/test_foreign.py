@@ -116,7 +116,7 @@ def test_results_and_options(fake):
     assert fma.source("numpy", fake(x), 2, 1) == fma.source("numpy", x, 2, 1)
     with pk.profile() as p:
         fma(fake(np.arange(7)), 2, 1)
-    assert not any("copy" in e.name for e in p.events())
+    assert not any("copy" in e.name for e in p.events)
 
 
 def test_large_results_keep_their_memory():

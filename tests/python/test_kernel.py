@@ -375,7 +375,7 @@ def test_thin_twins(capsys, tmp_path):
     assert (tmp_path / "p.json").read_text().startswith("{")
     other = pk.profiler.Profiler.merge(profile, profile, name="again")
     other.save(tmp_path / "q.json")
-    assert len(other.events()) == 2 * len(profile.events())
+    assert len(other.events) == 2 * len(profile.events)
 
 
 def test_many_threads_make_the_first_call():

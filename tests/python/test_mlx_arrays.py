@@ -152,6 +152,6 @@ def test_profile():
     with pk.profile() as p:
         fma(a, b, c)
         fma(a, np.ones(6, np.float32), c)
-    steps = [(e.category, e.name) for e in p.events() if e.category in ("op_lazy", "h2d", "sync")]
+    steps = [(e.category, e.name) for e in p.events if e.category in ("op_lazy", "h2d", "sync")]
     lazy = [("op_lazy", "v0 = mx.multiply(a, b)"), ("op_lazy", "v1 = mx.add(v0, c)")]
     assert steps == [*lazy, ("h2d", "copy to MLX"), *lazy]

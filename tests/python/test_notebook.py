@@ -127,7 +127,7 @@ def test_html():
     assert "backends: " in text and "parallel" not in text
     with pk.profile() as p:
         html_of(kernel)
-    assert not [e for e in p.events() if e.category == "compile"]  # showing compiles nothing
+    assert not [e for e in p.events if e.category == "compile"]  # showing compiles nothing
     kernel(X)
     kernel(X.astype(np.float32), "plain", backend="numpy")
     text = html_of(kernel)

@@ -36,7 +36,7 @@ def switching():
 
 
 def compiles_of(profile):
-    return sum(event.name.startswith("compile ") for event in profile.events())
+    return sum(event.name.startswith("compile ") for event in profile.events)
 
 
 def test_sixteen_threads_first_call_compiles_once(backend, switching):

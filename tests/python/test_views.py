@@ -168,7 +168,7 @@ def test_what_they_decide_is_a_guard():
     with pk.profile() as profile:
         for size in (6, 700):
             kernel(array(size), 2)
-    assert sum(event.name.startswith("trace") for event in profile.events()) == 0
+    assert sum(event.name.startswith("trace") for event in profile.events) == 0
     assert "n0 >= 4" in kernel.ir()
 
 

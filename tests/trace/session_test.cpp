@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "trace/trace.h"
 
@@ -93,7 +94,43 @@ TEST(Session, SpansThatMoveBytesSayHowFast) {
   const Event& launch = find(session.events(), "launch");
   EXPECT_DOUBLE_EQ(arg<double>(launch, "GB/s"),
                    1048576.0 / static_cast<double>(launch.duration_ns));
-  EXPECT_FALSE(has_arg(find(session.events(), "alloc"), "GB/s"));
+  const Event& alloc = find(session.events(), "alloc");
+  EXPECT_EQ(arg<int64_t>(alloc, "bytes"), 1 << 20);
+  EXPECT_TRUE(has_arg(alloc, "GB/s"));
+  EXPECT_FALSE(has_arg(launch, "page_faults"));
+}
+
+// Writes to `pages` pages that nobody has touched.
+void touch_fresh(size_t pages) {
+  const size_t bytes = pages << 12;
+  void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(fresh, MAP_FAILED);
+  for (size_t i = 0; i < bytes; i += 4096) static_cast<volatile char*>(fresh)[i] = 1;
+  munmap(fresh, bytes);
+}
+
+TEST(Session, SpansOfMemoryCountThePageFaultsOfTheirThread) {
+  Session session;
+  const auto before = static_cast<int64_t>(page_faults());
+  {
+    const Span copy(Category::h2d, intern("faulting"), uint64_t{1} << 41);
+    std::thread(touch_fresh, 500).join();
+    touch_fresh(100);
+  }
+  const auto all = static_cast<int64_t>(page_faults()) - before;
+  {
+    const Span copy(Category::d2h, intern("quiet"), 8);
+  }
+  session.stop();
+  const int64_t faults = arg<int64_t>(find(session.events(), "faulting"), "page_faults");
+  EXPECT_GE(faults, 1);
+  EXPECT_LE(faults, all);
+#if defined(__linux__)
+  EXPECT_LT(faults, 500);  // the other thread's are its own
+#endif
+  EXPECT_EQ(arg<int64_t>(find(session.events(), "faulting"), "bytes"), (int64_t{1} << 40) - 1);
+  EXPECT_EQ(arg<int64_t>(find(session.events(), "quiet"), "page_faults"), 0);
+  EXPECT_EQ(arg<int64_t>(find(session.events(), "quiet"), "bytes"), 8);
 }
 
 TEST(Session, SpanOpenAtAnEndIsLeftOut) {
@@ -326,6 +363,31 @@ TEST(Stamps, OneEventForEachOperation) {
   EXPECT_EQ(sync.begin_ns, lazy.end_ns());
   EXPECT_FALSE(has_arg(lazy, "GB/s"));  // building a graph moves no bytes
   EXPECT_FALSE(has_arg(sync, "bytes"));
+}
+
+TEST(Stamps, CopiesAndAllocationsCountPageFaults) {
+  const auto op = [](Category category, const char* name) {
+    return OpInfo{.category = category, .name = intern(name), .ir_op = {}, .user_location = {}};
+  };
+  const TableId table =
+      register_ops({op(Category::op, "a"), op(Category::h2d, "b"), op(Category::d2h, "c"),
+                    op(Category::sync, "d"), op(Category::alloc, "e")});
+  Session session;
+  {
+    Stamps stamps(table);
+    for (const size_t pages : {0, 30, 20, 0, 40, 10}) {
+      if (pages != 0) touch_fresh(pages);
+      stamps.stamp();
+    }
+  }
+  session.stop();
+  const auto& events = session.events();
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_FALSE(has_arg(events[0], "page_faults"));
+  EXPECT_GE(arg<int64_t>(events[1], "page_faults"), 1);
+  EXPECT_EQ(arg<int64_t>(events[2], "page_faults"), 0);
+  EXPECT_FALSE(has_arg(events[3], "page_faults"));
+  EXPECT_GE(arg<int64_t>(events[4], "page_faults"), 1);
 }
 
 TEST(Stamps, RunThatEndsEarlyShowsWhatFinished) {
