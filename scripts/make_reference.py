@@ -15,13 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 import picokernel  # noqa: E402
-from picokernel import _core, profiler  # noqa: E402
+from picokernel import _core, cost_model, explain, profiler  # noqa: E402
 
 # Sections and their names; what is public and missing here is an error.
 PYTHON = {
     "Kernels": [picokernel.kernel, picokernel.Kernel, picokernel.functions],
     "Functions that NumPy lacks": [picokernel.erf, picokernel.erfc, picokernel.rsqrt],
-    "Backends": [picokernel.backends, picokernel.use],
+    "Backends": [
+        picokernel.backends, picokernel.use, explain.Explanation, cost_model.Cost, cost_model.Work,
+    ],
     "Profiles": [picokernel.profile, profiler.Profiler, picokernel.span, _core.TraceEvent],
     "Memory and threads": [
         picokernel.empty, picokernel.trim, picokernel.num_threads, picokernel.set_num_threads,

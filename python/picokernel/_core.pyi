@@ -41,7 +41,7 @@ class Plan:
     emitted: str
     backend: str
     source: str
-    bytes: int
+    work: tuple[int, int, list[tuple[str, str, int]]]
 
 class Module:
     name: str

@@ -7,6 +7,9 @@ import sys
 
 import picokernel as pk
 
+from .ceilings import ceilings
+from .report import duration
+
 
 def report():
     """The report as text."""
@@ -15,14 +18,23 @@ def report():
         lines.append(f"  {name:<8}{'live' if not why_not else 'not live: ' + why_not}")
     lines += ["", "Machine"]
     lines += [f"  {name:<16}{value}" for name, value in machine().items()]
-    return "\n".join(lines)
+    lines += ["", "Ceilings: a*b+c in float32, measured once and kept with the compiled kernels"]
+    return "\n".join([*lines, *_ceilings()])
+
+
+def _ceilings():
+    for name, rates in ceilings().backends.items():
+        speeds = {n: speed / 1e9 for n, speed in rates.bandwidth()}
+        shown = [(n, speeds[n]) for n in (1 << 16, 1 << 20, max(speeds))]
+        words = ", ".join(f"{speed:.3g} GB/s at {n >> 10} KiB" for n, speed in shown)
+        yield f"  {name:<16}{duration(rates.launch * 1e9)} a call, {words}"
 
 
 def machine():
     """Facts of this machine, name -> text, in a fixed order."""
     facts = {
         "system": f"{platform.system()} {platform.release()}, {_libc()}",
-        "CPU": _cpu_name(),
+        "CPU": cpu_name(),
         "vectors": _vectors(),
         "caches": _caches(),
         "cores": f"{os.cpu_count()} online, {len(_affinity())} allowed to this process",
@@ -52,7 +64,8 @@ def _cpu_info(field):
     return found.group(1) if found else ""
 
 
-def _cpu_name():
+def cpu_name():
+    """The processor in words."""
     name = _cpu_info("model name") or platform.processor() or platform.machine()
     family, model = _cpu_info("cpu family"), _cpu_info("model")
     return f"{name} (family {family}, model {model})" if family else name

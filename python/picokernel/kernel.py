@@ -145,6 +145,16 @@ class Kernel(_core.KernelBase):
         For which arguments: see `ir`. The backend need not be able to run here."""
         return self._plan_for(backend, args, kwargs).source
 
+    def explain(self, *args, **kwargs):
+        """Where the time of this call would go on each live backend, and when another one would win: an
+        `Explanation`, to print. Nothing is run. Times are predicted from what the kernel does and from this
+        machine's ceilings, which are measured once (up to two seconds) and kept on disk."""
+        from .explain import Explanation
+
+        if not (args or kwargs):
+            args, kwargs = self._examples()
+        return Explanation(self, args, kwargs)
+
     def show_ir(self):
         """Prints `ir()`."""
         print(self.ir(), end="")

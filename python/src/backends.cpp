@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "automatic.h"
 #include "kernel_object.h"
 #include "plan_view.h"
 #include "runtime/thread_pool.h"
@@ -67,6 +68,8 @@ const backend::Backend& backend_to_look_at(std::string_view name) {
     known += (known.empty() ? "" : ", ") + std::string(b->name);
     names.push_back(b->name);
   }
+  known += ", and auto";
+  names.push_back(automatic_backend.name);
   std::vector<std::string> notes{"backends: " + known};
   if (const auto near = nearest(name, names))
     notes.push_back("did you mean '" + std::string(*near) + "'?");
@@ -74,6 +77,7 @@ const backend::Backend& backend_to_look_at(std::string_view name) {
 }
 
 const backend::Backend& backend_named(std::string_view name) {
+  if (name == automatic_backend.name) return automatic_backend;
   const backend::Backend& backend = backend_to_look_at(name);
   if (const std::string reason = why_not_live(backend); !reason.empty())
     throw_launch_error("backend '" + std::string(name) + "' cannot run here", {reason});

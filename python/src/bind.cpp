@@ -2,6 +2,7 @@
 // first call.
 #include <algorithm>
 
+#include "automatic.h"
 #include "foreign.h"
 
 namespace picokernel::python {
@@ -139,11 +140,17 @@ PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, P
   if (count <= k.parameters.size() && any_foreign(args, count, keywords))
     return call_foreign(self, args, count, keywords);
   const Bound b = bind(k, args, count, keywords);
-  const backend::Backend& backend = backend_for(k, b);
-  Planned p = plan_call(self, b, backend);
+  const backend::Backend& named_backend = backend_for(k, b);
+  Chosen chosen{&named_backend, {}};
+  if (&named_backend == &automatic_backend) chosen = choose(self, args, count, keywords);
+  Planned p = plan_call(self, b, *chosen.backend);
+  if (chosen.choice.is_valid()) {
+    p.entry->automatic = std::make_shared<Automatic>(std::move(chosen.choice));
+    if (trace::enabled()) p.entry->automatic->note(*p.entry);
+  }
   if (k.plain_backend == nullptr && special.load(std::memory_order_relaxed) == 0 &&
       b.backend == nullptr)
-    k.plain_backend = &backend;
+    k.plain_backend = &named_backend;
   remember(k, p.entry);
   PyObject* result = run(*p.entry, p.args, p.objects.data(), p.outs, p.out_objects.data());
   if (result == nullptr) return nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "automatic.h"
 #include "kernel_object.h"
 
 namespace picokernel::python {
@@ -99,7 +100,9 @@ inline Entry* find(Captures& captures, const backend::Backend* backend, PyObject
   auto& recent = captures.recent;
   for (size_t i = 0; i < recent.size() && recent[i] != nullptr; ++i) {
     Entry& entry = *recent[i];
-    if (entry.backend != backend) continue;
+    if (entry.backend != backend &&
+        !(backend == &automatic_backend && entry.automatic != nullptr && entry.automatic->stands()))
+      continue;
     if (call.constants != 0 || !entry.constants.empty()) {
       if (count_constants(entry) != call.constants || !same_constants(entry, args)) continue;
     }
@@ -147,6 +150,16 @@ inline PyObject* launch(Entry& entry, Call& call, PyObject* out) {
   return run(entry, values, call.objects, {call.outs(), outputs}, out_objects);
 }
 
+// The same for calls with backend="auto", some of which are timed.
+inline PyObject* launch_for(const backend::Backend* backend, Entry& entry, Call& call,
+                            PyObject* out) {
+  if (backend != &automatic_backend) [[likely]]
+    return launch(entry, call, out);
+  const Pin pin(entry.fixed->uses);
+  const std::shared_ptr<Automatic> automatic = entry.automatic;
+  return automatic->run(entry, [&] { return launch(entry, call, out); });
+}
+
 // Captures change back: a call like one that was not the last one. Its captures become the first.
 [[gnu::noinline]] PyObject* call_like_earlier(KernelState& k, const backend::Backend* backend,
                                               PyObject* const* args, Call& call, PyObject* out) {
@@ -159,7 +172,7 @@ inline PyObject* launch(Entry& entry, Call& call, PyObject* out) {
       if (entry == nullptr) continue;
       std::swap(k.captures[0], k.captures[i]);
       entry->fixed->last_use = ++k.clock;
-      return launch(*entry, call, out);
+      return launch_for(backend, *entry, call, out);
     }
   return Py_NotImplemented;
 }
@@ -196,7 +209,8 @@ PyObject* call_like_before(KernelObject* self, PyObject* const* args, size_t cou
   }
   Captures& front = *k.captures[0];
   if (front.unchanged()) [[likely]]
-    if (Entry* const entry = find(front, backend, args, call)) return launch(*entry, call, out);
+    if (Entry* const entry = find(front, backend, args, call))
+      return launch_for(backend, *entry, call, out);
   return call_like_earlier(k, backend, args, call, out);
 }
 

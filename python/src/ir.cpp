@@ -22,6 +22,17 @@ nb::object source_of(const PlanView& view) {
   return text_or_bytes(*view.backend, view.plan->artifact().code);
 }
 
+// (bytes read, bytes written, [(operation, type of its first operand, elements)]) of a launch.
+nb::tuple work_of(const PlanView& view) {
+  const auto [cost, symbols] = view.plan->cost();
+  nb::list operations;
+  for (const ir::Cost::Operation& o : cost.operations)
+    operations.append(nb::make_tuple(ir::info(o.opcode).name, numpy_name(o.dtype),
+                                     cost.sizes.eval(o.elements, symbols)));
+  return nb::make_tuple(cost.sizes.eval(cost.bytes_read, symbols),
+                        cost.sizes.eval(cost.bytes_written, symbols), operations);
+}
+
 }  // namespace
 
 void bind_ir(nb::module_& m) {
@@ -72,7 +83,7 @@ void bind_ir(nb::module_& m) {
       .def_prop_ro("emitted", [](const PlanView& v) { return ir::print(v.plan->emitted()); })
       .def_prop_ro("backend", [](const PlanView& v) { return v.backend->name; })
       .def_prop_ro("source", &source_of)
-      .def_prop_ro("bytes", [](const PlanView& v) { return v.plan->bytes(); });
+      .def_prop_ro("work", &work_of);
 }
 
 }  // namespace picokernel::python

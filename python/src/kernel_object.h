@@ -16,6 +16,7 @@
 
 namespace picokernel::python {
 
+class Automatic;
 struct Entry;
 struct FixedState;
 
@@ -146,6 +147,7 @@ struct Entry {
   trace::BackendId trace_backend = 0;
   trace::TableId ops = 0;  // of the instrumented twin; valid once `twin_ready`
   bool twin_ready = false;
+  std::shared_ptr<Automatic> automatic;  // of calls with backend="auto"; null: there were none
 };
 
 struct KernelState {

@@ -1,6 +1,7 @@
 // Making a kernel object, and the methods that picokernel/kernel.py is built on.
 #include <optional>
 
+#include "automatic.h"
 #include "driver/backends.h"
 #include "driver/signature.h"
 #include "foreign.h"
@@ -92,6 +93,8 @@ PyObject* method_plan(PyObject* object, PyObject* args) noexcept {
       b = bind(k, adopted->values(), count, names.ptr());
     }
     if (backend == nullptr) backend = &backend_of(k);
+    if (backend == &automatic_backend)
+      backend = choose(self, all.data(), count, names.ptr()).backend;
     const StandIns stand_ins(k, b);
     Planned p = plan_call(self, stand_ins.bound(), *backend, false);
     return nb::cast(PlanView{p.plan, backend, nb::borrow(object), std::move(p.pin)})

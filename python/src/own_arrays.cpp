@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "automatic.h"
 #include "support/check.h"
 
 namespace picokernel::python {
@@ -112,7 +113,9 @@ bool is_mlx_array(PyObject* object) {
 }
 
 const backend::Backend* own_arrays_backend(const backend::Backend* named) {
-  return (named != nullptr ? *named : backend_named("mlx")).own_arrays;
+  // Where the data is decides: nothing is copied there, and results stay lazy.
+  const bool free = named == nullptr || named == &automatic_backend;
+  return (free ? backend_named("mlx") : *named).own_arrays;
 }
 
 StandIns::StandIns(const KernelState& k, const Bound& b) : bound_(b) {

@@ -8,10 +8,12 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
 #include "frontend/tracer.h"
+#include "ir/cost.h"
 
 namespace picokernel::driver {
 
@@ -63,6 +65,8 @@ class Plan {
   virtual const std::vector<bool>& written() const = 0;
   /// Bytes that a launch reads and writes: what decides whether waiting threads should be let run.
   virtual int64_t bytes() const = 0;
+  /// What a launch does, whatever the backend, and the sizes of this plan to evaluate it with.
+  virtual std::pair<ir::Cost, std::span<const int64_t>> cost() const = 0;
   /// The trace's note.
   virtual const void* note() const = 0;
 };

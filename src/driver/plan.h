@@ -35,6 +35,9 @@ class CallPlan final : public Plan {
   const ir::Module& emitted() const override { return compiled_->emitted(); }
   const std::vector<bool>& written() const override { return written_; }
   int64_t bytes() const override { return bytes_; }
+  std::pair<ir::Cost, std::span<const int64_t>> cost() const override {
+    return {ir::cost(prepared_->graph), symbols_};
+  }
   const void* note() const override { return note_.get(); }
 
  private:

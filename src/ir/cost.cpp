@@ -7,7 +7,7 @@ namespace picokernel::ir {
 
 Cost cost(const Module& graph) {
   Cost c{.sizes = graph.sizes};
-  c.bytes_read = c.bytes_written = c.operations = c.sizes.constant(0);
+  c.bytes_read = c.bytes_written = c.sizes.constant(0);
   const auto elements = [&](const Type& t) {
     SizeId n = c.sizes.constant(1);
     for (const SizeId s : t.shape) n = c.sizes.mul(n, s);
@@ -27,8 +27,9 @@ Cost cost(const Module& graph) {
           c.sizes.mul(elements(t), c.sizes.constant(static_cast<int64_t>(size_of(t.dtype))));
       SizeId& total = bit == 1 ? c.bytes_read : c.bytes_written;
       total = c.sizes.add(total, bytes);
-    } else if (info(op.opcode).elementwise()) {
-      c.operations = c.sizes.add(c.operations, elements(graph.type(op.results[0])));
+    } else if (info(op.opcode).elementwise() || op.opcode == Opcode::cast) {
+      c.operations.push_back(
+          {op.opcode, graph.type(op.operands[0]).dtype, elements(graph.type(op.results[0]))});
     }
   });
   return c;

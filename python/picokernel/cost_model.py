@@ -1,0 +1,97 @@
+"""What a call costs on each backend: predictions from the machine's ceilings and from what the kernel does."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+_ALONE_S = 5e-5  # computations below this stay on one thread
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call does, whatever the backend: bytes read and written, and operations as
+    (name in the IR, element type, number of elements)."""
+
+    read: int
+    written: int
+    operations: tuple
+
+    @classmethod
+    def of(cls, plan):
+        read, written, operations = plan.work
+        return cls(read, written, tuple(o for o in operations if o[2] > 0))
+
+    @property
+    def bytes(self):
+        return self.read + self.written
+
+    @property
+    def count(self):
+        """Operations on elements."""
+        return sum(n for *_, n in self.operations)
+
+    def scaled(self, factor):
+        """The same kernel on arrays of `factor` times the size."""
+        operations = tuple((name, dtype, n * factor) for name, dtype, n in self.operations)
+        return replace(
+            self, read=self.read * factor, written=self.written * factor, operations=operations
+        )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Predicted seconds of one call on one backend, apart from `first_call`, which a new kernel takes once."""
+
+    launch: float
+    transfer: float  # copies to the backend's library and back
+    memory: float  # moving arrays between memory and registers
+    compute: float  # arithmetic; it hides behind the memory, or the other way round
+    first_call: float
+
+    @property
+    def seconds(self):
+        return self.launch + self.transfer + max(self.memory, self.compute)
+
+    @property
+    def bound(self):
+        """What takes most of the time: "launch", "copy", "memory" or "compute"."""
+        parts = {
+            "launch": self.launch,
+            "copy": self.transfer,
+            "memory": self.memory,
+            "compute": self.compute,
+        }
+        return max(parts, key=parts.get)
+
+    def chained(self, steps):
+        """Seconds of `steps` such calls in a row on arrays that stay with the backend's library."""
+        return self.transfer + steps * (self.seconds - self.transfer)
+
+
+def predicted(work, backends, name, home=None):
+    """The Cost of `work` on the backend `name`; `backends`: the Rates of all. Its arrays are in the memory of
+    the host, or of the library of the backend `home`."""
+    rates = backends[name]
+    transfer = rates.transfer(work.bytes) if home is None else 0.0
+    if home not in (None, name):  # read in place, results handed over
+        transfer = backends[home].transfer(work.written)
+    if rates.fused:
+        memory = rates.memory(work.bytes) - rates.transfer(work.bytes)
+        compute = sum(n * rates.operation(name, dtype) for name, dtype, n in work.operations)
+        if compute > _ALONE_S:
+            compute = max(_ALONE_S, compute / rates.speedup)
+    else:  # each operation is a pass over memory
+        memory = compute = 0.0
+        for name, dtype, n in work.operations:
+            step = rates.step(n * np.dtype(_host_type(dtype)).itemsize)
+            arithmetic = n * rates.operation(name, dtype)
+            memory, compute = memory + step, compute + max(step, arithmetic)
+        if not work.operations:
+            memory = compute = rates.step(work.written)
+        if compute <= memory:
+            compute = 0.0
+    return Cost(rates.launch, transfer, max(memory, 0.0), compute, rates.first_call)
+
+
+def _host_type(dtype):
+    return "float16" if dtype == "bfloat16" else dtype
