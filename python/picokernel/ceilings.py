@@ -298,7 +298,7 @@ def _copies(call):
     with Profiler() as p:
         call()  # makes the instrumented twin
         call()
-    events = p.events()
+    events = p.events
     calls = [e for e in events if e.category == "call"]
     last = calls[-1]
     copied = sum(

@@ -18,15 +18,17 @@ class Work:
 
     @classmethod
     def of(cls, plan):
+        """The work of one plan of the core."""
         read, written, operations = plan.work
         return cls(read, written, tuple(o for o in operations if o[2] > 0))
 
     @property
-    def bytes(self):
+    def bytes(self) -> "int":
+        """Read and written."""
         return self.read + self.written
 
     @property
-    def count(self):
+    def count(self) -> "int":
         """Operations on elements."""
         return sum(n for *_, n in self.operations)
 
@@ -40,20 +42,22 @@ class Work:
 
 @dataclass(frozen=True)
 class Cost:
-    """Predicted seconds of one call on one backend, apart from `first_call`, which a new kernel takes once."""
+    """Predicted seconds of one call on one backend, in parts: `launch`, `transfer` (copies to the backend's
+    library and back), `memory`, `compute`; and `first_call`, which a new kernel takes once."""
 
     launch: float
-    transfer: float  # copies to the backend's library and back
-    memory: float  # moving arrays between memory and registers
-    compute: float  # arithmetic; it hides behind the memory, or the other way round
+    transfer: float
+    memory: float
+    compute: float
     first_call: float
 
     @property
-    def seconds(self):
+    def seconds(self) -> "float":
+        """Of the whole call: memory and arithmetic overlap."""
         return self.launch + self.transfer + max(self.memory, self.compute)
 
     @property
-    def bound(self):
+    def bound(self) -> "str":
         """What takes most of the time: "launch", "copy", "memory" or "compute"."""
         parts = {
             "launch": self.launch,

@@ -241,7 +241,7 @@ def test_a_trace_says_what_was_chosen_and_why():
     with pk.profile() as p:
         for _ in range(8):
             kernel(a, a, a)
-    events = p.events() if callable(p.events) else p.events
+    events = p.events
     notes = [x.name for x in events if x.name.startswith("auto: ")]
     assert len(notes) == 8
     assert all(name in notes[0] for name in LIVE) and " predicted" in notes[0]
