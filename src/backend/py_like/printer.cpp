@@ -13,6 +13,10 @@ using namespace ir;
 namespace {
 // Globals of a printed source.
 constexpr std::string_view kTaken[] = {"np", "mx", "ml_dtypes", "scipy", "scratch", "min", "max"};
+
+// Cells of functions.def.
+constexpr std::string_view kForm = "";
+constexpr std::nullopt_t kNone = std::nullopt;
 }  // namespace
 
 std::vector<bool> host_values(const Module& m, bool host_elements) {
@@ -31,154 +35,20 @@ std::vector<bool> host_values(const Module& m, bool host_elements) {
 
 std::optional<std::string_view> numpy_function(Opcode opcode) {
   switch (opcode) {
-    case Opcode::add:
-      return "np.add";
-    case Opcode::sub:
-      return "np.subtract";
-    case Opcode::mul:
-      return "np.multiply";
-    case Opcode::div:
-      return "np.divide";
-    case Opcode::floordiv:
-      return "np.floor_divide";
-    case Opcode::mod:
-      return "np.remainder";
-    case Opcode::pow:
-      return "np.power";
-    case Opcode::neg:
-      return "np.negative";
-    case Opcode::abs:
-      return "np.absolute";
-    case Opcode::minimum:
-      return "np.minimum";
-    case Opcode::maximum:
-      return "np.maximum";
-    case Opcode::fmin:
-      return "np.fmin";
-    case Opcode::fmax:
-      return "np.fmax";
-    case Opcode::copysign:
-      return "np.copysign";
-    case Opcode::floor:
-      return "np.floor";
-    case Opcode::ceil:
-      return "np.ceil";
-    case Opcode::trunc:
-      return "np.trunc";
-    case Opcode::rint:
-      return "np.rint";
-    case Opcode::sqrt:
-      return "np.sqrt";
-    case Opcode::exp:
-      return "np.exp";
-    case Opcode::log:
-      return "np.log";
-    case Opcode::sin:
-      return "np.sin";
-    case Opcode::cos:
-      return "np.cos";
-    case Opcode::tanh:
-      return "np.tanh";
-    case Opcode::exp2:
-      return "np.exp2";
-    case Opcode::expm1:
-      return "np.expm1";
-    case Opcode::log2:
-      return "np.log2";
-    case Opcode::log10:
-      return "np.log10";
-    case Opcode::log1p:
-      return "np.log1p";
-    case Opcode::tan:
-      return "np.tan";
-    case Opcode::asin:
-      return "np.arcsin";
-    case Opcode::acos:
-      return "np.arccos";
-    case Opcode::atan:
-      return "np.arctan";
-    case Opcode::sinh:
-      return "np.sinh";
-    case Opcode::cosh:
-      return "np.cosh";
-    case Opcode::asinh:
-      return "np.arcsinh";
-    case Opcode::acosh:
-      return "np.arccosh";
-    case Opcode::atanh:
-      return "np.arctanh";
-    case Opcode::cbrt:
-      return "np.cbrt";
-    case Opcode::atan2:
-      return "np.arctan2";
-    case Opcode::hypot:
-      return "np.hypot";
-    case Opcode::fmod:
-      return "np.fmod";
-    case Opcode::eq:
-      return "np.equal";
-    case Opcode::ne:
-      return "np.not_equal";
-    case Opcode::lt:
-      return "np.less";
-    case Opcode::le:
-      return "np.less_equal";
-    case Opcode::gt:
-      return "np.greater";
-    case Opcode::ge:
-      return "np.greater_equal";
-    case Opcode::isnan:
-      return "np.isnan";
-    case Opcode::isinf:
-      return "np.isinf";
-    case Opcode::isfinite:
-      return "np.isfinite";
-    case Opcode::signbit:
-      return "np.signbit";
-    case Opcode::and_:
-      return "np.bitwise_and";
-    case Opcode::or_:
-      return "np.bitwise_or";
-    case Opcode::xor_:
-      return "np.bitwise_xor";
-    case Opcode::not_:
-      return "np.invert";
-    case Opcode::popcount:
-      return "np.bitwise_count";
-    case Opcode::gcd:
-      return "np.gcd";
-    case Opcode::shl:
-      return "np.left_shift";
-    case Opcode::shr:
-      return "np.right_shift";
-    case Opcode::erf:
-      return "scipy.special.erf";
-    case Opcode::erfc:
-      return "scipy.special.erfc";
-    case Opcode::fma:
-      return std::nullopt;
-    // Printed in a form of their own.
-    case Opcode::constant:
-    case Opcode::size:
-    case Opcode::cast:
-    case Opcode::bitcast:
-    case Opcode::select:
-    case Opcode::view:
-    case Opcode::scratch:
-    case Opcode::read:
-    case Opcode::write:
-      return "";
-    // Of kernels, or without meaning in Python.
-    case Opcode::load:
-    case Opcode::store:
-    case Opcode::alloc:
-    case Opcode::parallel:
-    case Opcode::for_:
-    case Opcode::while_:
-    case Opcode::if_:
-    case Opcode::yield:
-    case Opcode::return_:
-      return std::nullopt;
+#define PK_FUNCTION(op, numpy, mlx) \
+  case Opcode::op:                  \
+    return numpy;
+#include "backend/py_like/functions.def"
+  }
+  PK_UNREACHABLE();
+}
+
+std::optional<std::string_view> mlx_function(Opcode opcode) {
+  switch (opcode) {
+#define PK_FUNCTION(op, numpy, mlx) \
+  case Opcode::op:                  \
+    return mlx;
+#include "backend/py_like/functions.def"
   }
   PK_UNREACHABLE();
 }

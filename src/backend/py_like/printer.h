@@ -29,6 +29,8 @@ std::vector<bool> host_values(const ir::Module& m, bool host_elements);
 /// "np.add", or "scipy.special.erf"; empty for ops that are printed in a form of their own, none
 /// for ops that both lack.
 std::optional<std::string_view> numpy_function(ir::Opcode opcode);
+/// The same of MLX.
+std::optional<std::string_view> mlx_function(ir::Opcode opcode);
 
 struct Target {
   std::string_view name;  // for messages
