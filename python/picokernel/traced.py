@@ -228,7 +228,11 @@ def _numpy_dtype(name):
 
 def supported_dtype(dtype, where):
     """The dtype's name, if kernels can compute with it."""
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError as error:
+        supported = f"supported: {', '.join(_core.dtype_names)}"
+        raise _at(where, f"{dtype!r} is no dtype: {error}", supported) from None
     if dtype.name not in _core.dtype_names or not dtype.isnative:
         name = dtype.name if dtype.isnative else f"{dtype.name} in foreign byte order"
         raise _at(
@@ -574,6 +578,15 @@ class TracedArray:
         "complex() of a traced {type}: its value is known when the kernel runs",
         "use .astype(np.complex128)",
     )
+
+    def __format__(self, spec):
+        if not spec:
+            return str(self)
+        raise _at(
+            self._trace.here(),
+            f"a traced {self._describe()} cannot be formatted: its value is known when the kernel runs",
+            "print what the kernel returns; f'{x}' without a format shows what is traced",
+        )
 
     def __index__(self):
         if self._value.weak and self.dtype.kind in "iu":

@@ -1,4 +1,6 @@
 // Profiles: recording, events, tables and trace files.
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include <nanobind/stl/pair.h>
@@ -98,9 +100,17 @@ void bind_profile(nb::module_& m) {
   m.def(
       "check_trace", [](std::string_view text) { return trace::check_chrome_json(text); },
       "What is wrong with the text of a Chrome trace file, a sentence each.");
-  m.def("set_num_threads", &runtime::set_num_threads, nb::arg("count"),
-        "Sets how many threads a large call of the cpu backend runs on, the caller included. No "
-        "result depends on it. Raises LaunchError unless 1 <= count <= 1024.");
+  m.def(
+      "set_num_threads",
+      [](const nb::int_& count) {
+        int overflow = 0;
+        const long n = PyLong_AsLongAndOverflow(count.ptr(), &overflow);
+        const auto most = static_cast<long>(std::numeric_limits<int>::max());
+        runtime::set_num_threads(static_cast<int>(overflow > 0 ? most : std::clamp(n, -1L, most)));
+      },
+      nb::arg("count"),
+      "Sets how many threads a large call of the cpu backend runs on, the caller included. No "
+      "result depends on it. Raises LaunchError unless 1 <= count <= 1024.");
   m.def("share_always", &runtime::share_always, nb::arg("always"),
         "For measurements: every launch is shared by all threads, however small.");
   m.def("num_threads", &runtime::num_threads,

@@ -7,7 +7,11 @@
 namespace picokernel::ir {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+// Names may be any of Python's: bytes of UTF-8 beyond ASCII belong to them.
+bool is_word(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x80 || std::isalnum(byte) != 0 || c == '_';
+}
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 }  // namespace

@@ -189,6 +189,12 @@ def test_limits_on_threads():
     assert start(pinned, **plain).stdout == "1\n"
 
 
+@pytest.mark.parametrize("count", [0, -1, 1025, 10**30, -(10**30)])
+def test_numbers_of_threads_out_of_range(count):
+    with pytest.raises(pk.LaunchError, match="must be from 1 to 1024"):
+        pk.set_num_threads(count)
+
+
 CALL = """
 import numpy as np, picokernel as pk
 kernel = pk.kernel(lambda x: x + 1)

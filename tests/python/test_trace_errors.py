@@ -39,6 +39,22 @@ def test_if():
     assert "^^^^^" in shown
 
 
+def test_formats():
+    def kernel(x):
+        return x if f"{x}" and f"{x:.2f}" else -x  # here
+
+    error = error_of(kernel)
+    assert "cannot be formatted" in error.msg and "print what the kernel returns" in error.msg
+
+
+def test_what_is_no_dtype():
+    def kernel(x):
+        return x.astype("foo")  # here
+
+    error = error_of(kernel)
+    assert "'foo' is no dtype" in error.msg and "supported: bool, int8" in error.msg
+
+
 def test_the_caret_stands_below_the_operation():
     def kernel(x):
         return 1 + (x @ x)  # here
