@@ -6,11 +6,13 @@ import sys
 
 from .errors import Error
 
+_EXPERIMENTS = ["elementwise", "breakdown", "chain", "intensity", "costs", "all"]
+
 
 def _sizes(text):
     try:
         sizes = [int(float(part)) for part in text.split(",")]
-    except ValueError:
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of sizes such as 1e3,1e6") from None
     if any(n < 1 for n in sizes):
         raise argparse.ArgumentTypeError("sizes are at least 1")
@@ -121,16 +123,23 @@ def _parser():
     demo.add_argument("--out", default="out", help="folder for the trace (default: %(default)s)")
     demo.set_defaults(run=_demo)
 
-    bench = commands.add_parser("bench", help="measure")
-    bench.add_argument("what", choices=["elementwise", "costs"], help="what to measure")
-    bench.add_argument("works", nargs="*", metavar="WORK", help="rows of it (default: all)")
-    bench.add_argument("--backends", type=_names, help="such as numpy,cpu (default: all live)")
-    bench.add_argument("--sizes", type=_sizes, help="such as 1e3,1e6 (default: each row's)")
+    bench = commands.add_parser("bench", help="the experiments: where a call's time goes")
+    bench.add_argument("what", choices=_EXPERIMENTS, help="an experiment, or all of them")
     bench.add_argument(
-        "--rounds", type=_positive, default=7, help="timed rounds (default: %(default)s)"
+        "works",
+        nargs="*",
+        metavar="WORK",
+        help="FILE.py::kernel, yours; for elementwise rows of its table, or all (default: the first)",
     )
+    bench.add_argument("--backends", type=_names, help="such as numpy,cpu (default: all live)")
+    bench.add_argument("--sizes", type=_sizes, help="such as 1e3,1e6 (default: each experiment's)")
+    bench.add_argument(
+        "--repeats", type=_positive, help="timed rounds (default: each experiment's, 3 to 7)"
+    )
+    bench.add_argument("--steps", type=_sizes, help="of chain (default: 1,2,4,8,16)")
     bench.add_argument("--peers", action="store_true", help="beside numba, numexpr, jax and C")
-    bench.add_argument("--json", help="write the figures to this file too")
+    bench.add_argument("--json", metavar="FILE", help="write the figures to this file, too")
+    bench.add_argument("--html", metavar="FILE", help="a page with all tables and charts, too")
     bench.set_defaults(run=_bench)
 
     profile = commands.add_parser("profile", help="run a script and say where its time goes")

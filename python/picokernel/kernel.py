@@ -180,9 +180,11 @@ class Kernel(_core.KernelBase):
             args, kwargs = self._examples()
         return self._plan(backend, args, kwargs)
 
-    def _examples(self):
+    def _examples(self, array=None):
+        """Arguments to call it with, positional and by keyword; `array` makes one of a dtype."""
         import numpy as np
 
+        array = array or (lambda dtype: np.empty(1024, dtype))
         args, kwargs = [], {}
         hints = inspect.get_annotations(self.__wrapped__, eval_str=False)
         for p in inspect.signature(self.__wrapped__).parameters.values():
@@ -193,7 +195,7 @@ class Kernel(_core.KernelBase):
                 example = hint(1)
             else:
                 scalar = isinstance(hint, type) and issubclass(hint, np.generic)
-                example = np.empty(1024, hint if scalar else np.float32)
+                example = array(hint if scalar else np.float32)
             if p.kind == p.KEYWORD_ONLY:
                 kwargs[p.name] = example
             else:

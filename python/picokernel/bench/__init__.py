@@ -1,32 +1,86 @@
-"""`picokernel bench`: measurements, ours beside the peers'. A contender is a process (see duel)."""
+"""`picokernel bench`: the experiments, ours beside the peers'. A contender is a process (see duel).
+
+An experiment gives figures, which become JSON, and makes sections of them: tables, sentences, a chart.
+"""
 
 import json
 import platform
+import sys
 from importlib import metadata
 
 from ..errors import LaunchError
+from ..report import write
+from . import breakdown, chain, charts, costs, elementwise, intensity, page, users
+
+EXPERIMENTS = {
+    "elementwise": elementwise,
+    "breakdown": breakdown,
+    "chain": chain,
+    "intensity": intensity,
+    "costs": costs,
+}
+_OURS = ("numpy", "cpu", "mlx")  # by default, of those that are live
 
 
 def run(args):
-    """What the command line asked for. Gives an exit status."""
+    """What the command line asked for: prints Markdown, writes JSON and a page. Gives an exit status."""
+    chosen = list(EXPERIMENTS) if args.what == "all" else [args.what]
+    measures = _measures(args, chosen)
+    if args.html:
+        charts.require_plotly()
     from ..doctor import machine
 
     facts = machine() | {"versions": _versions()}
-    print("\n".join(f"{name}: {value}" for name, value in facts.items()), flush=True)
-    if args.what == "elementwise":
-        from .elementwise import elementwise
-
-        figures = elementwise(args.works, args.sizes, args.backends, args.rounds, args.peers)
-    else:
-        from .costs import costs
-
-        if args.works:
-            raise LaunchError("bench costs has no rows to choose from")
-        figures = costs(args.rounds, args.peers)
+    print("\n".join(f"- {name}: {value}" for name, value in facts.items()), end="\n\n", flush=True)
+    figures, sections = {"machine": facts}, []
+    for name in chosen:
+        figures[name] = measures[name]()
+        made = EXPERIMENTS[name].sections(figures[name])
+        print("\n".join(section.text() for section in made), flush=True)
+        sections += made
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"machine": facts, args.what: figures}, file, indent=1)
+        write(args.json, json.dumps(figures, indent=1) + "\n")
+    if args.html:
+        write(args.html, page.page(facts, sections))
     return 0
+
+
+def _measures(args, chosen):
+    """Experiment -> what measures it. Raises LaunchError if `args` ask for what there is not."""
+    live = elementwise.live_backends()
+    for name in args.backends or ():
+        if name not in live:
+            raise LaunchError(f"backend {name} is not live here\n  live: {', '.join(live)}")
+    backends = args.backends or [name for name in _OURS if name in live]
+    own = [word for word in args.works if users.is_users(word)]
+    for word in own:
+        users.check_callable(users.load(word)[2], word)
+    if args.works and not {"elementwise", "breakdown"} & set(chosen):
+        raise LaunchError(f"bench {args.what} has no rows to choose from")
+    if len(own) > 1 or (len(own) < len(args.works) and "elementwise" not in chosen):
+        raise LaunchError(f"bench {args.what} takes one kernel, as FILE.py::kernel")
+
+    def repeats(default):
+        return args.repeats or default
+
+    return {
+        "elementwise": lambda: elementwise.elementwise(
+            args.works, args.sizes, args.backends, repeats(7), args.peers, _say
+        ),
+        "breakdown": lambda: breakdown.breakdown(
+            own[0] if own else None, args.sizes, backends, repeats(5), _say
+        ),
+        "chain": lambda: chain.chain(
+            args.sizes, args.steps, backends, repeats(3), args.peers, _say
+        ),
+        "intensity": lambda: intensity.intensity(args.sizes, backends, repeats(5), _say),
+        "costs": lambda: costs.costs(repeats(7), args.peers, _say),
+    }
+
+
+def _say(text):
+    """What happens meanwhile; stdout is the report."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def _versions():

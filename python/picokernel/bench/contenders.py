@@ -39,8 +39,7 @@ _AVX2 = {
         if target.startswith(("X86_V4", "AVX512")) and _NUMPY.__cpu_features__.get(target)
     ),
 }
-_MOST_BESIDE = 10**5  # elements: far slower contenders are not worth the wait beyond
-_MOST_REF = 10**5
+MOST_REF = 10**5  # elements: the interpreter is not worth the wait beyond
 
 
 class Contenders:
@@ -56,12 +55,8 @@ class Contenders:
     def all(self, backends, peers):
         """Ours on these backends and, if `peers`, the others that can run here."""
         work, n = self._work, self._n
-        ours = [
-            b
-            for b in backends
-            if not (b == "ref" and n > _MOST_REF) and not (b == "mlx" and n > _MOST_BESIDE)
-        ]
-        names = work.peers_at(n) + [p for p in work.beside if n <= _MOST_BESIDE]
+        ours = [b for b in backends if b != "ref" or n <= MOST_REF]
+        names = work.peers_at(n) + [p for p in work.beside if n <= work.most_beside]
         made = [self._ours(b, b) for b in ours]
         made += [self._peer(p) for p in names if peers or p in VARIANTS]
         return [c for c in made if c is not None]

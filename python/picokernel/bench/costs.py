@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from .tables import Section, Table, number
+
 # Twenty kernels of different structure; prints the milliseconds of each first call.
 _FIRST_CALLS = """
 import time, numpy as np
@@ -89,7 +91,6 @@ def _first_calls(peers):
             "import jax, jax.numpy\nwrap = lambda f: (lambda *x, g=jax.jit(f): g(*x).block_until_ready())"
         )
     figures = {}
-    print("\nFirst call of a new small kernel in a warm process, 20 of different structure: ms")
     for name, setup in setups.items():
         code = _FIRST_CALLS.format(setup=setup)
         if name == "jax":
@@ -97,15 +98,7 @@ def _first_calls(peers):
                 'def f(a, b, c): return " + text',
                 'def f(a, b, c): return " + text.replace("np.", "jax.numpy.")',
             )
-        times = _python("-c", code)
-        if times is None:
-            print(f"  {name:<24}did not run")
-            continue
-        figures[name] = times
-        print(
-            f"  {name:<24}median {statistics.median(times):.2f}, highest {max(times):.2f}",
-            flush=True,
-        )
+        figures[name] = _python("-c", code) or []
     return figures
 
 
@@ -116,7 +109,6 @@ def _on_disk(rounds, peers):
     }
     if peers:
         setups["numba, cache=True"] = "import numba as nb\nwrap = nb.njit(cache=True)"
-    print("\nFirst call in a new process, a*b+c compiled by an earlier one: ms")
     figures = {name: [] for name in setups}
     with tempfile.TemporaryDirectory() as folder:
         variables = {
@@ -131,42 +123,50 @@ def _on_disk(rounds, peers):
                 time = _python(os.path.join(folder, f"{number}.py"), **variables)
                 if turn and time:  # the first one compiles
                     figures[name] += time
-    for name, times in figures.items():
-        if times:
-            print(f"  {name:<24}median {statistics.median(times):.2f}, highest {max(times):.2f}")
-        else:
-            print(f"  {name:<24}did not run")
     return figures
 
 
 def _imports(rounds):
-    figures = {
-        "picokernel": [
-            t[0] for _ in range(rounds) if (t := _python("-c", _IMPORT.format(module="picokernel")))
-        ]
-    }
-    print("\nImport beyond NumPy's own: ms")
-    for name, times in figures.items():
-        print(f"  {name:<24}median {statistics.median(times):.2f}", flush=True)
-    return figures
+    times = (_python("-c", _IMPORT.format(module="picokernel")) for _ in range(rounds))
+    return {"picokernel": [t[0] for t in times if t]}
 
 
 def _profiler():
-    figures = {}
-    print("\nProfiler on: ns per event, ns per call beyond its events")
-    for backend in ("numpy",):
-        found = _python("-c", f"BACKEND = {backend!r}\n" + _PROFILED)
-        if found is not None:
-            figures[backend] = {"event": found[0], "call": found[1]}
-            print(f"  {backend:<24}{found[0]:.0f}, {found[1]:.0f}", flush=True)
-    return figures
+    found = _python("-c", "BACKEND = 'numpy'\n" + _PROFILED)
+    return {"numpy": {"event": found[0], "call": found[1]}} if found else {}
 
 
-def costs(rounds=7, peers=False):
-    """Prints each table. Gives the figures."""
+def costs(repeats=7, peers=False, say=print):
+    """Figures of each table: contender -> ms of each round; of the profiler backend -> ns."""
+    say("costs: first calls, imports, the profiler")
     return {
         "first call": _first_calls(peers),
-        "first call, kernel on disk": _on_disk(rounds, peers),
-        "import": _imports(rounds),
+        "first call, kernel on disk": _on_disk(repeats, peers),
+        "import": _imports(repeats),
         "profiler": _profiler(),
     }
+
+
+_TITLES = {
+    "first call": "First call of a new small kernel in a warm process, 20 of different structure",
+    "first call, kernel on disk": "First call in a new process, a*b+c compiled by an earlier one",
+    "import": "Import beyond NumPy's own",
+}
+
+
+def sections(figures):
+    rows = []
+    for key, title in _TITLES.items():
+        for name, times in figures[key].items():
+            cells = (
+                [number(f(times)) for f in (statistics.median, min, max)] if times else ["-"] * 3
+            )
+            rows.append([title, name, *cells])
+    tables = [Table(["ms", "of", "median", "lowest", "highest"], rows, left=2)]
+    if figures["profiler"]:
+        rows = [
+            [backend, number(ns["event"]), number(ns["call"])]
+            for backend, ns in figures["profiler"].items()
+        ]
+        tables.append(Table(["profiler on", "ns per event", "ns per call beyond them"], rows))
+    return [Section("What surrounds a kernel", "Each in processes of their own.", tables)]

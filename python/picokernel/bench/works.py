@@ -35,7 +35,8 @@ class Work:
     point: str = ""  # C's: o at a point, L(x) being x there and w the row's length
     border: int = 0  # points at the rim of a plane that C leaves alone
     ours: tuple = ("cpu",)
-    beside: tuple = ()  # measured too up to 1e5, without a bar
+    beside: tuple = ()  # measured too up to `most_beside` elements, without a bar
+    most_beside: int = 10**5  # far slower contenders are not worth the wait beyond
     idle_s: float = 0.0  # before each call; no part of its time
     dtype: str = "float32"
 
@@ -155,6 +156,17 @@ for i in prange(o.size):
 # The bars that the measurements of peers set, and for what reads or writes memory only: as fast as
 # numba, aiming at the third that streaming stores can save.
 WORKS = {
+    "transparent": Work(
+        "a*b+c, NumPy arrays in and out",
+        tuple(10**e for e in range(3, 8)),
+        _THREE,
+        **_FMA,
+        bars=(),
+        point="L(a) * L(b) + L(c)",
+        ours=("numpy", "cpu", "mlx"),
+        beside=(*ANY_NUMBA, "numexpr", "jax", *CEILING),
+        most_beside=10**9,
+    ),
     "call": Work(
         "Python call, a*b+c and out=",
         (1000,),
@@ -177,7 +189,7 @@ WORKS = {
             Bar(UFUNCS, 1.3, 1.5, (10**6, *_STREAMS), ours="numpy"),
         ),
         point="L(a) * L(b) + L(c)",
-        ours=("numpy", "cpu", "mlx"),
+        ours=("numpy", "cpu"),
         beside=("numexpr", "jax"),
     ),
     "chain": Work(
