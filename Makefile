@@ -44,7 +44,7 @@ test: build ## every test: GoogleTest and IR text tests through ctest, then pyte
 bench: build .venv/.setup-bench ## measure against numba, numexpr and jax, a process each; then our own parts
 	@cmake build -DPICOKERNEL_BENCH=ON >/dev/null && ninja -C build
 	@.venv/bin/picokernel bench costs --peers
-	@.venv/bin/picokernel bench elementwise --peers
+	@.venv/bin/picokernel bench elementwise all --peers
 	@for program in build/bench/bin/*; do "$$program" || exit; done
 
 accuracy: build ## the errors of mathematical functions that have changed, into docs/accuracy.md; all of them: an hour

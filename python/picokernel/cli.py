@@ -6,7 +6,7 @@ import sys
 
 from .errors import Error
 
-_EXPERIMENTS = ["elementwise", "breakdown", "chain", "intensity", "costs", "all"]
+_EXPERIMENTS = ["elementwise", "breakdown", "chain", "intensity", "costs", "auto", "all"]
 
 
 def _sizes(text):

@@ -195,9 +195,13 @@ def _is_ascii(path):
         return False
 
 
+@functools.lru_cache(4)  # a trace asks for one of them after the other
+def _positions(code):
+    return list(code.co_positions())
+
+
 def _place(code, lasti):
-    positions = list(code.co_positions())[lasti // 2]
-    line, end_line, column, end_column = positions
+    line, end_line, column, end_column = _positions(code)[lasti // 2]
     if not line:
         return (code.co_filename, code.co_firstlineno, 1, 0)
     if column is None:

@@ -11,7 +11,7 @@ import browser
 import picokernel as pk
 import pytest
 from picokernel import cli
-from picokernel.bench import EXPERIMENTS, intensity
+from picokernel.bench import EXPERIMENTS, auto, intensity
 from picokernel.bench.chain import ROWS
 from picokernel.bench.contenders import VARIANTS, Contenders
 from picokernel.bench.duel import Contender, duel, medians, ratio, rounds_of, running
@@ -202,6 +202,12 @@ def test_without_plotly(monkeypatch, capsys, tmp_path):
     assert "pip install 'picokernel[bench]'" in capsys.readouterr().err
 
 
+def test_bench_auto(monkeypatch, capsys):
+    monkeypatch.setattr(auto, "_KERNELS", auto._KERNELS[:1])
+    assert cli.main(["bench", "auto", "--sizes", "1e3"]) == 0
+    assert "| axpy   | float32 | 1e3 |" in capsys.readouterr().out
+
+
 def test_the_report_in_a_browser(tmp_path, capsys, monkeypatch):
     pytest.importorskip("plotly", reason="plotly is not installed")
     monkeypatch.setattr(intensity, "OPERATIONS", (0, 1, 16))
@@ -210,7 +216,7 @@ def test_the_report_in_a_browser(tmp_path, capsys, monkeypatch):
     assert cli.main(["bench", "all", *words, "--html", str(page), "--json", str(figures)]) == 0
     out = capsys.readouterr().out
     assert "did not start" not in out
-    assert set(json.loads(figures.read_text())) == {"machine", *EXPERIMENTS}
+    assert set(json.loads(figures.read_text())) == {"machine", *EXPERIMENTS} - {"auto"}
 
     rows = sum(row.backend in OURS for row in ROWS.values())
     with browser.opened(page) as shown:

@@ -10,7 +10,7 @@ from importlib import metadata
 
 from ..errors import LaunchError
 from ..report import write
-from . import breakdown, chain, charts, costs, elementwise, intensity, page, users
+from . import auto, breakdown, chain, charts, costs, elementwise, intensity, page, users
 
 EXPERIMENTS = {
     "elementwise": elementwise,
@@ -18,13 +18,14 @@ EXPERIMENTS = {
     "chain": chain,
     "intensity": intensity,
     "costs": costs,
+    "auto": auto,
 }
 _OURS = ("numpy", "cpu", "mlx")  # by default, of those that are live
 
 
 def run(args):
     """What the command line asked for: prints Markdown, writes JSON and a page. Gives an exit status."""
-    chosen = list(EXPERIMENTS) if args.what == "all" else [args.what]
+    chosen = list(EXPERIMENTS)[:-1] if args.what == "all" else [args.what]
     measures = _measures(args, chosen)
     if args.html:
         charts.require_plotly()
@@ -73,8 +74,9 @@ def _measures(args, chosen):
         "chain": lambda: chain.chain(
             args.sizes, args.steps, backends, repeats(3), args.peers, _say
         ),
-        "intensity": lambda: intensity.intensity(args.sizes, backends, repeats(5), _say),
+        "intensity": lambda: intensity.intensity(args.sizes, backends, repeats(3), _say),
         "costs": lambda: costs.costs(repeats(7), args.peers, _say),
+        "auto": lambda: auto.auto(args.sizes, backends, _say),
     }
 
 

@@ -11,7 +11,7 @@ from .. import _core
 from ..ceilings import CANDIDATES
 from ..errors import CompileError
 from ..kernel import Kernel
-from ..report import columns, duration
+from .tables import Section, Table, size_text, time_of
 
 SIZES = (100, 1000, 10**4, 10**5, 10**6, 4 * 10**6)
 
@@ -68,9 +68,10 @@ def _seconds(call):
     return statistics.median(times)
 
 
-def auto(sizes, backends):
-    """Prints the table, and gives the figures: a list of dicts, one per kernel and size."""
-    names = [n for n in CANDIDATES if _core.backends()[n] == "" and (not backends or n in backends)]
+def auto(sizes=None, backends=CANDIDATES, say=print):
+    """Figures: a list of dicts, one per kernel and size."""
+    say(f"auto: {len(_KERNELS)} kernels")
+    names = [n for n in CANDIDATES if _core.backends()[n] == "" and n in backends]
     rng = np.random.default_rng(0)
     figures = []
     for function, dtype in _KERNELS:
@@ -78,8 +79,6 @@ def auto(sizes, backends):
             count = function.__code__.co_argcount
             args = [(rng.random(n) * 8).astype(dtype) for _ in range(count)]
             figures.append(_case(function, args, names))
-    print(_table(figures, names), end="")
-    print(summary(figures))
     return figures
 
 
@@ -113,29 +112,30 @@ def _case(function, args, names):
     }
 
 
-def _table(figures, names):
-    rows = [
-        ["kernel", "type", "elements", *names, "auto", "of best", "takes", "predicted", "bound"]
-    ]
+def sections(figures):
+    names = [n for n in CANDIDATES if any(n in f["seconds"] for f in figures)]
+    rows = []
     for f in figures:
-        times = [duration(f["seconds"][b] * 1e9) if b in f["seconds"] else "-" for b in names]
-        chosen = [duration(f["auto"] * 1e9), f"{f['of_best']:.2f}", f["took"]]
-        off = [f"{f['off']:.2f} x", f["bound"]]
-        rows.append([f["kernel"], f["dtype"], str(f["elements"]), *times, *chosen, *off])
-    return columns(rows, {0, 1, 5 + len(names), 7 + len(names)})
+        times = [time_of(f["seconds"][b]) if b in f["seconds"] else "-" for b in names]
+        chosen = [time_of(f["auto"]), f"{f['of_best']:.2f}", f["took"]]
+        off = [f"{f['off']:.2f}", f["bound"]]
+        rows.append([f["kernel"], f["dtype"], size_text(f["elements"]), *times, *chosen, *off])
+    head = ["kernel", "type", "n", *names, "auto", "of the best", "takes", "predicted", "bound"]
+    about = 'What `backend="auto"` takes, against the best backend; predicted as a multiple of measured.'
+    return [Section("Choice of the backend", about, [Table(head, rows, left=2)], summary(figures))]
 
 
 def summary(figures):
-    """The sentences under the table."""
+    """The sentences that follow."""
     ratios = [f["of_best"] for f in figures]
     bound = [max(f["off"], 1 / f["off"]) for f in figures if f["bound"] == "memory"]
     lines = [
-        f"auto costs {statistics.mean(ratios):.3f} of the best backend's time on average, "
-        f"{max(ratios):.2f} at most, over {len(ratios)} cases"
+        f"`auto` costs {statistics.mean(ratios):.3f} of the best backend's time on average, "
+        f"{max(ratios):.2f} at most, over {len(ratios)} cases."
     ]
     if bound:
         lines.append(
-            f"memory-bound predictions are off by a factor of {statistics.median(bound):.2f} (median), "
-            f"{max(bound):.2f} at most, over {len(bound)} cases"
+            f"Memory-bound predictions are off by a factor of {statistics.median(bound):.2f} (median), "
+            f"{max(bound):.2f} at most, over {len(bound)} cases."
         )
-    return "\n".join(lines)
+    return lines

@@ -75,7 +75,7 @@ def profiled(run):
     with pk.profile() as profile:
         run()
     faults = _faults() - before
-    events = [e for e in profile.events() if e.phase == "X"]
+    events = [e for e in profile.events if e.phase == "X"]
     call = max((e for e in events if e.category == "call"), key=lambda e: e.duration_ns)
     end = call.begin_ns + call.duration_ns
     open_until, found = [], []

@@ -138,7 +138,8 @@ def by_steps(medians, lines):
 
 
 def by_intensity(curves, ceilings):
-    """Of contender -> operations per byte -> FLOP/s; `ceilings`: name -> (bytes a second, FLOP/s)."""
+    """Of contender -> operations per byte -> FLOP/s; `ceilings`: name -> (bytes a second, FLOP/s), which
+    predictions go by."""
     figure = _figure("operations per byte", "GFLOP/s", x=_LOG, y=_LOG)
     for i, (name, curve) in enumerate(curves.items()):
         figure.add_scatter(
@@ -154,7 +155,7 @@ def by_intensity(curves, ceilings):
         figure.add_scatter(
             x=intensities,
             y=[min(bandwidth * x, peak) / 1e9 for x in intensities],
-            name=name,
+            name=f"{name}, predicted",
             mode="lines",
             line={"dash": "dot", "color": "#888"},
         )

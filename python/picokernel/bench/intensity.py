@@ -2,6 +2,7 @@
 
 import statistics
 
+from ..ceilings import ceilings
 from . import charts, verdicts
 from .duel import Contender, rounds_of, running
 from .memory import fit_sizes
@@ -43,11 +44,12 @@ def run(k):
         made_once(k)(X, Y, o, q)
     mx.eval([v for v in (o, q) if v is not None])
 """
-# In parts, so that it needs no memory. On MLX's arrays a machine's compiler may fuse operations.
+# Samples from all over, both ends among them: of long kernels NumPy takes seconds for all elements. On
+# MLX's arrays a machine's compiler may fuse operations.
 _CHECK = """
 result = np.asarray(o)
-for i in range(0, n, 1 << 18):
-    s = slice(i, i + (1 << 18))
+for i in [*range(0, n, max(1 << 16, n // 16)), max(0, n - (1 << 16))]:
+    s = slice(i, i + (1 << 16))
     want = np.zeros_like(x[s])
     if k: want = function(k)(x[s])
     else: function(k)(x[s], y[s], want, want.copy())
@@ -83,12 +85,13 @@ def per_byte(operations):
     return operations / 8 if operations else 1 / 16
 
 
-def intensity(sizes=None, backends=("numpy", "cpu", "mlx"), repeats=5, say=print):
-    """Figures: size -> contender -> operations per element -> seconds of each round."""
+def intensity(sizes=None, backends=("numpy", "cpu", "mlx"), repeats=3, say=print):
+    """Figures: "sizes": size -> contender -> operations per element -> seconds of each round; "ceilings":
+    backend -> [bytes a second, FLOP/s], as `picokernel.ceilings` has them, of those that fuse."""
     found, note = fit_sizes(sizes or SIZES, _BYTES)
     if note:
         say(note)
-    figures = {}
+    figures = {"ceilings": _ceilings(backends), "sizes": {}}
     for n in found:
         say(f"intensity: {len(OPERATIONS)} kernels, n = {n:,}")
         setups = {name: _SETUP.format(n=n, backend=name) for name in backends}
@@ -100,10 +103,18 @@ def intensity(sizes=None, backends=("numpy", "cpu", "mlx"), repeats=5, say=print
         ]
         with running(contenders, starters=1) as processes:
             times = rounds_of(processes, repeats)
-        figures[str(n)] = {
+        figures["sizes"][str(n)] = {
             name: {str(k): rounds for k, rounds in by_k.items()} for name, by_k in times.items()
         }
     return figures
+
+
+def _ceilings(backends):
+    rates = {name: r for name, r in ceilings().backends.items() if name in backends and r.fused}
+    return {
+        name: [r.bandwidth()[-1][1], r.speedup / r.operation("add", "float32")]
+        for name, r in rates.items()
+    }
 
 
 def curves_of(n, by_contender):
@@ -117,10 +128,9 @@ def curves_of(n, by_contender):
     }
 
 
-def sections(figures, ceilings=None):
-    """`ceilings`: this machine's limits for the chart, name -> (bytes a second, FLOP/s)."""
+def sections(figures):
     found = []
-    for n, by_contender in figures.items():
+    for n, by_contender in figures["sizes"].items():
         curves = curves_of(int(n), by_contender)
         rows = []
         for k in sorted({int(k) for by_k in by_contender.values() for k in by_k}):
@@ -132,10 +142,10 @@ def sections(figures, ceilings=None):
                 f"Intensity: operations per byte of memory, n = {size_text(int(n))}",
                 "One float32 array in, one out, more and more multiplications and additions between them, none "
                 "fused with another. Medians, and in brackets how far the rounds are apart: (highest - lowest) "
-                "/ median. A curve ends where a call took over 1 s.",
+                "/ median. A curve ends where a call took over 0.5 s.",
                 [Table(head, rows)],
                 verdicts.intensity(curves),
-                charts.later("by_intensity", curves, ceilings or {}),
+                charts.later("by_intensity", curves, figures["ceilings"]),
             )
         )
     return found
