@@ -16,20 +16,27 @@ namespace picokernel {
 
 /// One event of a profile. All times are whole nanoseconds since the profile began.
 struct TraceEvent {
-  enum class Phase : char { complete = 'X', instant = 'i', counter = 'C' };
+  enum class Phase : char {
+    complete = 'X',
+    instant = 'i',
+    counter = 'C',
+    flow_start = 's',  // an arrow in viewers, from where work was asked for
+    flow_end = 'f'     // to where it ran
+  };
   using Value = std::variant<int64_t, double, std::string>;
 
   Phase phase = Phase::complete;
   std::string name;
-  std::string
-      category;  // h2d, op_lazy, op, sync, d2h, alloc, call, compile, cache, launch, device, user
-  std::string backend;  // of the event, or of the call that it belongs to; empty: none
-  std::string process;  // the heading of its rows in a viewer
+  std::string category;  // h2d, op_lazy, op, sync, d2h, alloc, call, rest, compile, cache, launch,
+                         // device, user, flow
+  std::string backend;   // of the event, or of the call that it belongs to; empty: none
+  std::string process;   // the heading of its rows in a viewer
   std::string thread;
   uint32_t pid = 0;  // one for each backend
   uint32_t tid = 0;
   int64_t begin_ns = 0;
   int64_t duration_ns = 0;  // complete events only
+  uint64_t flow = 0;        // the arrow's number
   std::vector<std::pair<std::string, Value>> args;
 
   int64_t end_ns() const { return begin_ns + duration_ns; }
@@ -40,8 +47,10 @@ struct TraceEvent {
 /// beyond that events are counted as dropped, never waited for.
 class PK_API Profile {
  public:
-  /// With a path, `stop` writes a Chrome trace there: open it at ui.perfetto.dev.
-  explicit Profile(std::string path = {});
+  /// With a path, `stop` writes a Chrome trace there: open it at ui.perfetto.dev. `split`: printed
+  /// MLX sources evaluate each operation when they have made it, so that a trace shows what `sync`
+  /// hides; the trace and `table` say that it is intrusive.
+  explicit Profile(std::string path = {}, bool split = false);
   /// Stops. A trace that cannot be written is reported on stderr here; call `stop` to have an Error
   /// instead.
   ~Profile();

@@ -69,13 +69,18 @@ class use:
         _core._look_at_chosen_backend(False)
 
 
-def profile(path=None):
+def profile(path=None, *, split=False, metal_capture=None):
     """`with profile("trace.json") as p: ...` records all calls of all threads in the block, as a
     `picokernel.profiler.Profiler`; the file opens at ui.perfetto.dev. Without a path nothing is
-    written: `print(p.table())`."""
+    written: `print(p.table())`.
+
+    `split=True` evaluates after each MLX operation, so that their times are told apart and not all in
+    `sync`: trace and table say that it is intrusive. `metal_capture="work.gputrace"` records what the
+    GPU does in the block as `mlx.core.metal.start_capture` does, for Xcode; raises LaunchError where
+    MLX has no Metal."""
     from .profiler import Profiler
 
-    return Profiler(path)
+    return Profiler(path, split, metal_capture)
 
 
 def functions():

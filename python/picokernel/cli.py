@@ -1,4 +1,4 @@
-"""The command line: `picokernel demo | bench | profile | doctor | cache | trace`."""
+"""The command line: `picokernel demo | bench | profile | view | doctor | cache | trace`."""
 
 import argparse
 import os
@@ -80,6 +80,12 @@ def _profile(args):
     return script.run(args.program, args.arguments, args.module, args.out, args.html)
 
 
+def _view(args):
+    from .view import view
+
+    return view(args.trace, args.browser)
+
+
 def _trace_merge(args):
     from .trace_files import merge
 
@@ -149,6 +155,13 @@ def _parser():
     profile.add_argument("program", metavar="SCRIPT")
     profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own")
     profile.set_defaults(run=_profile)
+
+    view = commands.add_parser("view", help="open a trace in Perfetto's UI, offline, until Ctrl-C")
+    view.add_argument("trace", metavar="TRACE")
+    view.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="only print the address"
+    )
+    view.set_defaults(run=_view)
 
     doctor = commands.add_parser("doctor", help="which backends run here, and the machine")
     doctor.set_defaults(run=_doctor)

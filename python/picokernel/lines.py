@@ -83,9 +83,11 @@ def _collect(events):
         key = (call.pid, call.process, call.name, home, candidates)
         calls, lines = kernels.setdefault(key, (_Sum(), {}))
         calls.add(call.duration_ns)
-        rest = call.duration_ns - sum(e.duration_ns for e in parts)
-        work = {home: [(("call", "the rest of the call"), rest)]}
+        rest = sum(e.duration_ns for e in parts if e.category == "rest")
+        work = {home: [(("rest", "of the call"), rest)]}
         for (e, args), place in zip(details, places, strict=True):
+            if e.category == "rest":
+                continue
             text = e.name
             if "source" in args:
                 text = f"{args['line']}: {args['source']}"

@@ -4,6 +4,30 @@ import os
 
 from . import _core
 from ._core import TraceEvent
+from .errors import LaunchError
+from .sources import count_scratch
+
+
+def _nothing():
+    pass
+
+
+def _metal_capture(path):
+    """What starts and ends MLX's capture of a GPU's work into a file."""
+    if path is None:
+        return _nothing, _nothing
+    try:
+        from mlx.core import metal
+    except ImportError:
+        problem = "MLX is not installed"
+    else:
+        problem = None if metal.is_available() else "this MLX has no Metal"
+    if problem:
+        raise LaunchError(
+            f"metal_capture records what a Mac's GPU does for MLX, and {problem}\n"
+            "  hint: leave it out; split=True shows the operations of MLX sources on every machine"
+        )
+    return lambda: metal.start_capture(os.fspath(path)), metal.stop_capture
 
 
 class _Reports:
@@ -36,8 +60,11 @@ class Profiler(_Reports, _core.Profile):
     sums it up by name, `lines()` by line of the kernels; `save(path)` and `to_html(path)` write files.
     """
 
-    def __init__(self, path=None):
-        super().__init__("" if path is None else os.fspath(path))
+    def __init__(self, path=None, split=False, metal_capture=None):
+        start, self._end_capture = _metal_capture(metal_capture)
+        super().__init__("" if path is None else os.fspath(path), bool(split))
+        start()
+        count_scratch()
         self._stopped, self._kept = False, None  # the list of a recording that has ended
 
     @property
@@ -53,7 +80,11 @@ class Profiler(_Reports, _core.Profile):
         """Ends the recording and writes the file, if a path was given. Raises picokernel.Error if it
         cannot be written. Once stopped, nothing more happens."""
         self._stopped = True
-        super().stop()
+        end, self._end_capture = self._end_capture, _nothing
+        try:
+            end()
+        finally:
+            super().stop()
 
     def __enter__(self):
         return self

@@ -7,6 +7,8 @@ import weakref
 
 import numpy as np
 
+from . import _core
+
 SCRATCH_CAP = 64 << 20  # bytes that a thread keeps for reuse, of all kernels together
 
 
@@ -23,12 +25,13 @@ _thread = threading.local()
 _threads = weakref.WeakSet()  # of every _Kept
 
 
-def opened(text, entry, backend, stamp=None, lines=()):
+def opened(text, entry, backend, stamp=None, lines=(), lazy=()):
     """The function `entry` of a printed source. With `stamp`, its instrumented twin: `stamp()` runs
-    before the first of these lines (numbers from 1) and after each of them."""
+    before the first of these lines (numbers from 1) and after each of them. What the `lazy` ones
+    assign is evaluated before that."""
     name = f"<picokernel {backend} {entry}>"
     if stamp is not None:
-        text = _instrumented(text, lines)
+        text = _instrumented(text, lines, lazy)
         name = f"<picokernel {backend} {entry}, profiled>"
     if name in linecache.cache:
         name = f"{name[:-1]} {next(_numbers)}>"
@@ -49,14 +52,17 @@ def opened(text, entry, backend, stamp=None, lines=()):
     return function
 
 
-def _instrumented(text, lines):
-    numbers = set(lines)
+def _instrumented(text, lines, lazy):
+    numbers, lazy = set(lines), set(lazy)
     result = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = line[: len(line) - len(line.lstrip())]
         if lines and number == lines[0]:
             result.append(f"{indent}_s()")
         result.append(line)
+        if number in lazy:
+            variable = line.strip().partition(" = ")[0].partition("[")[0]
+            result.append(f"{indent}mx.eval({variable})")
         if number in numbers:
             result.append(f"{indent}_s()")
     return "\n".join(result) + "\n"
@@ -93,6 +99,12 @@ def _keep(mine, i, what):
         _drop(kept, oldest)
     mine[i] = what
     kept[id(mine), i] = mine, size
+    count_scratch()
+
+
+def count_scratch():
+    """Says in profiles how much scratch all threads keep."""
+    _core._count_scratch(sum(n for kept in list(_threads) for _, n in list(kept.arrays.values())))
 
 
 def _drop(kept, key):

@@ -20,7 +20,7 @@ class _Numbers(dict):
 
 def _kept(events):
     """The events to draw, and what is to be said about the others."""
-    drawn = [e for e in events if e.phase != "C"]
+    drawn = [e for e in events if e.phase in "Xi"]
     if len(drawn) <= MOST_EVENTS:
         return drawn, ""
     order = heapq.nlargest(MOST_EVENTS, range(len(drawn)), key=lambda i: drawn[i].duration_ns)

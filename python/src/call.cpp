@@ -241,7 +241,7 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
     kept.reserve(args.size() + outs.size());
     for (size_t i = 0; i < args.size(); ++i) kept.push_back(nb::borrow(objects[i]));
   }
-  if (entry.source != nullptr && !entry.twin_ready && trace::enabled()) prepare_twin(entry);
+  if (entry.source != nullptr && trace::enabled()) prepare_twin(entry);
   const trace::Span call_span(trace::Category::call, entry.span, entry.elements,
                               entry.trace_backend);
   const bool scalars = out_objects[0] == nullptr;

@@ -20,9 +20,10 @@ class Automatic;
 struct Entry;
 struct FixedState;
 
-// Printed source as a Python function, and its instrumented twin once a call was recorded.
+// Printed source as a Python function, and its instrumented twins once a call was recorded: plain,
+// and split at each lazy operation.
 struct SourceKernel {
-  nb::object function, twin;
+  nb::object function, twins[2];
 };
 
 struct Parameter {
@@ -145,8 +146,11 @@ struct Entry {
   uint64_t elements = 0;         // of the largest array
   trace::NameId span = 0;
   trace::BackendId trace_backend = 0;
-  trace::TableId ops = 0;  // of the instrumented twin; valid once `twin_ready`
-  bool twin_ready = false;
+  struct Twin {
+    bool ready = false;
+    trace::TableId ops = 0;
+  };
+  Twin twins[2];                         // as those of the source
   std::shared_ptr<Automatic> automatic;  // of calls with backend="auto"; null: there were none
 };
 

@@ -176,7 +176,7 @@ PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::
   for (size_t i = 0; i < p.outs.size(); ++i)
     if (p.outs[i].data == nullptr) p.outs[i].data = unread_address(p.args.size() + i);
   entry.plan->inputs_to_copy(p.args, p.outs);  // its checks; MLX copies nothing
-  if (!entry.twin_ready && trace::enabled()) prepare_twin(entry);
+  if (trace::enabled()) prepare_twin(entry);
   const trace::Span span(trace::Category::call, entry.span, entry.elements, entry.trace_backend);
 
   const size_t n = p.args.size();

@@ -48,12 +48,13 @@ void bind_profile(nb::module_& m) {
                          "One event of a profile; times are nanoseconds since it began.")
       .def_prop_ro(
           "phase", [](const TraceEvent& e) { return std::string(1, static_cast<char>(e.phase)); },
-          "'X': a span, 'i': an instant, 'C': a counter.")
+          "'X': a span, 'i': an instant, 'C': a counter, 's' and 'f': the ends of an arrow.")
       .def_ro("name", &TraceEvent::name,
               "What ran: a kernel, a pass, a line of printed source, a span of your own.")
       .def_ro(
           "category", &TraceEvent::category,
-          "One of h2d, op_lazy, op, sync, d2h, alloc, call, compile, cache, launch, device, user.")
+          "One of h2d, op_lazy, op, sync, d2h, alloc, call, rest, compile, cache, launch, device, "
+          "user, flow.")
       .def_ro("backend", &TraceEvent::backend,
               "Of the event or of the call that it belongs to; '' if none.")
       .def_ro("process", &TraceEvent::process, "The heading of its rows in a viewer.")
@@ -62,7 +63,9 @@ void bind_profile(nb::module_& m) {
       .def_ro("tid", &TraceEvent::tid, "One for each thread or stream.")
       .def_ro("begin_ns", &TraceEvent::begin_ns, "Nanoseconds since the profile began.")
       .def_ro("duration_ns", &TraceEvent::duration_ns, "Nanoseconds; 0 if it is no span.")
-      .def_prop_ro("args", &arguments_of, "More about it: elements, bytes, GB/s, the user's line.")
+      .def_ro("flow", &TraceEvent::flow, "The number of the arrow; 0 if it is none.")
+      .def_prop_ro("args", &arguments_of,
+                   "More about it: elements, bytes, GB/s, page faults, the user's line.")
       .def("__repr__", [](const TraceEvent& e) {
         return "<" + e.category + " '" + e.name + "' " + std::to_string(e.duration_ns) + " ns>";
       });
@@ -71,7 +74,7 @@ void bind_profile(nb::module_& m) {
                       "Records all calls on all threads from its construction to `stop`. With a "
                       "path, `stop` writes a "
                       "Chrome trace there, for ui.perfetto.dev.")
-      .def(nb::init<std::string>(), nb::arg("path") = "")
+      .def(nb::init<std::string, bool>(), nb::arg("path") = "", nb::arg("split") = false)
       .def("stop", &Profile::stop,
            "Ends the recording and writes the file, if a path was given. Raises Error if it cannot "
            "be written. Once stopped, nothing more happens.")
@@ -97,6 +100,13 @@ void bind_profile(nb::module_& m) {
       .def("__enter__", &UserSpan::enter)
       .def("__exit__", [](UserSpan& s, nb::args) { s.exit(); });
 
+  m.def(
+      "_count_scratch",
+      [](int64_t bytes) {
+        static const trace::NameId name = trace::intern("memory held by printed sources");
+        trace::counter(name, bytes);
+      },
+      nb::arg("bytes"), "A counter's value, if somebody records.");
   m.def(
       "check_trace", [](std::string_view text) { return trace::check_chrome_json(text); },
       "What is wrong with the text of a Chrome trace file, a sentence each.");

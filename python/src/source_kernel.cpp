@@ -17,21 +17,26 @@ PyObject* stamp(PyObject*, PyObject*) noexcept {
 
 PyMethodDef stamp_definition = {"_s", stamp, METH_NOARGS, nullptr};
 
-nb::object open_text(const Entry& entry, bool instrumented) {
+enum class Form { plain, stamped, split };
+
+nb::object open_text(const Entry& entry, Form form) {
   PyObject* opened = own_attribute("picokernel.sources", "opened");
   if (opened == nullptr) throw ErrorSet{};
   const backend::Artifact& artifact = entry.plan->artifact();
   const runtime::FpControlScope fp_control;  // Python reads the source's constants
   nb::object result;
   try {
-    if (!instrumented) {
+    if (form == Form::plain) {
       result = nb::borrow(opened)(artifact.code, artifact.entry, entry.backend->name);
     } else {
-      nb::list lines;
-      for (const backend::PrintedOp& op : artifact.operations) lines.append(op.line);
+      nb::list lines, lazy;
+      for (const backend::PrintedOp& op : artifact.operations) {
+        lines.append(op.line);
+        if (form == Form::split && op.category == "op_lazy") lazy.append(op.line);
+      }
       const nb::object stamps = nb::steal(PyCFunction_New(&stamp_definition, nullptr));
-      result =
-          nb::borrow(opened)(artifact.code, artifact.entry, entry.backend->name, stamps, lines);
+      result = nb::borrow(opened)(artifact.code, artifact.entry, entry.backend->name, stamps, lines,
+                                  lazy);
     }
   } catch (nb::python_error& e) {
     e.restore();
@@ -102,7 +107,7 @@ int64_t bytes_of(const ir::Module& m, const ir::Op& op, trace::Category category
   return bytes;
 }
 
-trace::TableId register_table(const Entry& entry) {
+trace::TableId register_table(const Entry& entry, bool split) {
   const backend::Artifact& artifact = entry.plan->artifact();
   const ir::Module& m = entry.plan->emitted();
   const std::vector<int64_t> symbols = symbols_of(m, entry.layouts);
@@ -116,7 +121,8 @@ trace::TableId register_table(const Entry& entry) {
   for (const backend::PrintedOp& printed : artifact.operations) {
     std::string text = lines.at(printed.line - 1);
     text.erase(0, text.find_first_not_of(' '));
-    trace::OpInfo info{.category = category_named(printed.category),
+    const bool evaluated = split && printed.category == "op_lazy";
+    trace::OpInfo info{.category = category_named(evaluated ? "op" : printed.category),
                        .name = trace::intern(text),
                        .printed_line = printed.line,
                        .printed_text = text};
@@ -142,18 +148,21 @@ std::shared_ptr<SourceKernel> open_source(KernelState& k, const Entry& entry) {
   const trace::Span span(trace::Category::compile, name);
   require_imports(entry);
   auto made = std::make_shared<SourceKernel>();
-  made->function = open_text(entry, false);
+  made->function = open_text(entry, Form::plain);
   std::erase_if(k.sources, [](const auto& source) { return source.second.expired(); });
   k.sources[&entry.plan->artifact()] = made;
   return made;
 }
 
 void prepare_twin(Entry& entry) {
+  const bool split = trace::splitting();
+  Entry::Twin& twin = entry.twins[split];
+  if (twin.ready) return;
   static const trace::NameId name = trace::intern("instrument source");
   const trace::Span span(trace::Category::compile, name);
-  if (!entry.source->twin.is_valid()) entry.source->twin = open_text(entry, true);
-  entry.ops = register_table(entry);
-  entry.twin_ready = true;
+  nb::object& function = entry.source->twins[split];
+  if (!function.is_valid()) function = open_text(entry, split ? Form::split : Form::stamped);
+  twin = {true, register_table(entry, split)};
 }
 
 PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
@@ -172,10 +181,12 @@ PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
     all[i] = number;
   }
   const runtime::FpControlScope fp_control;
-  if (!entry.twin_ready || !trace::enabled())
+  const bool split = trace::splitting();
+  const Entry::Twin& twin = entry.twins[split];
+  if (!twin.ready || !trace::enabled())
     return PyObject_Vectorcall(entry.source->function.ptr(), all.data(), all.size(), nullptr);
-  trace::Stamps stamps(entry.ops);
-  return PyObject_Vectorcall(entry.source->twin.ptr(), all.data(), all.size(), nullptr);
+  trace::Stamps stamps(twin.ops);
+  return PyObject_Vectorcall(entry.source->twins[split].ptr(), all.data(), all.size(), nullptr);
 }
 
 }  // namespace picokernel::python

@@ -47,6 +47,17 @@ SizeClass size_class(size_t bytes) {
 }
 constexpr size_t kClasses = 64 << (kStepBits + 1);
 
+// Of buffers, in use or kept for reuse.
+std::atomic<int64_t> held{0};
+const trace::NameId kHeld = trace::intern("memory held");
+void count_held(int64_t change) {
+  trace::counter(kHeld, held.fetch_add(change, std::memory_order_relaxed) + change);
+}
+void unmap(void* data, size_t bytes) {
+  munmap(data, bytes);
+  count_held(-static_cast<int64_t>(bytes));
+}
+
 void* map_pages(size_t bytes) {
   const size_t align = bytes >= kHugeFrom ? kHugePage : kPage;
   const size_t mapped = bytes + align - kPage;
@@ -90,7 +101,7 @@ class Pool {
   void give(void* data, const SizeClass& size) {
     const std::lock_guard lock(mutex);
     if (size.bytes > cap_) {
-      munmap(data, size.bytes);
+      unmap(data, size.bytes);
       return;
     }
     shrink(cap_ - size.bytes);
@@ -127,7 +138,7 @@ class Pool {
       FreeBlock* block = oldest_;
       const size_t bytes = block->bytes;
       unlink(block);
-      munmap(block, bytes);
+      unmap(block, bytes);
     }
   }
   void unlink(FreeBlock* block) {
@@ -228,7 +239,7 @@ struct Free {
     if (Pool* p = pool())
       p->give(data, size);
     else
-      munmap(data, size.bytes);
+      unmap(data, size.bytes);
   }
 };
 
@@ -241,10 +252,12 @@ Buffer allocate(size_t bytes) {
   const SizeClass size = size_class(bytes);
   Pool* p = pool();
   void* data = p != nullptr ? p->take(size) : nullptr;
-  if (data != nullptr)
+  const bool reused = data != nullptr;
+  if (reused)
     span.set_name(kReused);
   else
     data = map_pages(size.bytes);
+  count_held(reused ? 0 : static_cast<int64_t>(size.bytes));
   return {data, bytes, Device{}, std::shared_ptr<void>(data, Free{size})};
 }
 

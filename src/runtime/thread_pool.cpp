@@ -28,6 +28,7 @@ namespace {
 constexpr double kWorkerSpinNs = 30e3;
 constexpr double kCallerSpinNs = 100e3;  // then the join sleeps: a worker may have lost its CPU
 constexpr size_t kLine = 64;
+const trace::NameId kChunks = trace::intern("chunks");
 
 inline void pause() noexcept {
 #if defined(__x86_64__)
@@ -113,6 +114,7 @@ class ThreadPool {
     function_ = function;
     context_ = context;
     chunks_ = chunks;
+    flow_ = trace::begin_flow(kChunks);
     done_.store(0, std::memory_order_relaxed);
     // The caller owns chunk 0 from the start. Sequentially consistent against a worker that is
     // about to park: either it sees the job or the caller sees it parked.
@@ -192,7 +194,6 @@ class ThreadPool {
   void work(int number) noexcept {
     write_fp_control(kFpControlDefault);
     trace::name_this_thread("worker " + std::to_string(number));
-    const trace::NameId name = trace::intern("chunks");
     while (!stop_.load(std::memory_order_relaxed)) {
       if (!spin()) {
         park();
@@ -200,10 +201,13 @@ class ThreadPool {
       }
       const uint64_t begin = trace::enabled() ? trace::now() : 0;
       uint32_t taken = 0;
-      for (uint32_t chunk = 0; take(chunk); ++taken) function_(context_, chunk);
+      for (uint32_t chunk = 0; take(chunk); ++taken) {
+        if (taken == 0) trace::end_flow(kChunks, flow_);
+        function_(context_, chunk);
+      }
       if (taken == 0) continue;
       // Before the join, which may end the recording session.
-      if (begin != 0) trace::complete(trace::Category::launch, name, begin, trace::now());
+      if (begin != 0) trace::complete(trace::Category::launch, kChunks, begin, trace::now());
       done_.fetch_add(taken, std::memory_order_release);
       done_.notify_one();
     }
@@ -236,6 +240,7 @@ class ThreadPool {
   uint32_t chunks_ = 0;
   ChunkFunction function_ = nullptr;
   void* context_ = nullptr;
+  uint64_t flow_ = 0;
 
   alignas(kLine) std::atomic<uint32_t> done_{0};  // chunks that workers have finished
 

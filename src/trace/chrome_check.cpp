@@ -63,7 +63,6 @@ class Checker {
         const auto dur = time_of(e, "dur", index);
         if (!dur) return;
         slices_[track].push_back({*ts, *ts + *dur, index, 0});
-        bound_flow(e, index);
         break;
       }
       case 'B':
@@ -89,33 +88,15 @@ class Checker {
         (phase == 's' ? flow.starts : phase == 't' ? flow.steps : flow.ends).push_back(point);
         break;
       }
-      case 'b':
-      case 'e':
-      case 'n': {
-        const auto key = flow_key(e, index);
-        if (!key) return;
-        if (phase != 'n') async_[{*pid, *key}].push_back({*ts, index, phase == 'b', {}});
-        break;
-      }
       default:
         break;
     }
   }
 
   std::vector<std::string> finish() {
-    for (auto& [track, marks] : marks_) pair_marks(slices_[track], marks, "E", "B");
-    for (auto& [key, marks] : async_) {
-      std::vector<Slice> unused;
-      pair_marks(unused, marks, "e", "b");
-    }
+    for (auto& [track, marks] : marks_) pair_marks(slices_[track], marks);
     for (auto& [track, slices] : slices_) check_nesting(slices);
     for (const auto& [key, flow] : flows_) check_flow(flow);
-    for (const auto& [id, ends] : bound_flows_) {
-      if (ends.out == 0)
-        problem(ends.event, "has flow_in with bind_id " + id + ", which no flow_out has");
-      if (ends.in == 0)
-        problem(ends.event, "has flow_out with bind_id " + id + ", which no flow_in has");
-    }
     if (suppressed_ != 0) problems_.push_back("and " + std::to_string(suppressed_) + " more");
     return std::move(problems_);
   }
@@ -136,9 +117,6 @@ class Checker {
     size_t event;
     bool begin;
     std::string name;
-  };
-  struct BoundEnds {
-    size_t out = 0, in = 0, event = 0;
   };
 
   void problem(size_t event, std::string_view text) {
@@ -208,21 +186,8 @@ class Checker {
     return text_of(e, "cat") + '\0' + text_of(e, "name") + '\0' + id->dump();
   }
 
-  void bound_flow(const Json& e, size_t index) {
-    const auto flag = [&](const char* key) { return e.contains(key) && e[key] == true; };
-    const bool out = flag("flow_out"), in = flag("flow_in");
-    if (!out && !in) return;
-    const auto id = e.find("bind_id");
-    if (id == e.end()) return problem(index, "has flow_in or flow_out without bind_id");
-    BoundEnds& ends = bound_flows_[id->dump()];
-    ends.out += out;
-    ends.in += in;
-    ends.event = index;
-  }
-
   // Pairs begins and ends in order of time; equal times keep the file's order.
-  void pair_marks(std::vector<Slice>& slices, std::vector<Mark>& marks, std::string_view end,
-                  std::string_view begin) {
+  void pair_marks(std::vector<Slice>& slices, std::vector<Mark>& marks) {
     std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
       return std::tie(a.at, a.event) < std::tie(b.at, b.event);
     });
@@ -233,7 +198,7 @@ class Checker {
         continue;
       }
       if (open.empty()) {
-        problem(mark.event, "is an " + std::string(end) + " without a " + std::string(begin));
+        problem(mark.event, "is an E without a B");
         continue;
       }
       if (!mark.name.empty() && mark.name != open.back()->name)
@@ -241,8 +206,7 @@ class Checker {
       slices.push_back({open.back()->at, mark.at, open.back()->event, 0});
       open.pop_back();
     }
-    for (const Mark* mark : open)
-      problem(mark->event, "is a " + std::string(begin) + " without an " + std::string(end));
+    for (const Mark* mark : open) problem(mark->event, "is a B without an E");
   }
 
   void check_nesting(std::vector<Slice>& slices) {
@@ -296,9 +260,7 @@ class Checker {
   std::vector<std::string> problems_;
   std::map<Track, std::vector<Slice>> slices_;
   std::map<Track, std::vector<Mark>> marks_;
-  std::map<std::pair<uint32_t, std::string>, std::vector<Mark>> async_;
   std::map<std::string, Flow> flows_;
-  std::map<std::string, BoundEnds> bound_flows_;
 };
 
 }  // namespace

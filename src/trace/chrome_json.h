@@ -25,7 +25,6 @@ PK_API void write_chrome_json(std::ostream& out, std::span<const Event> events,
 ///  - X has ts and dur; per (pid, tid) slices nest or are disjoint in whole nanoseconds; B and E
 ///  pair up;
 ///  - counters have numeric arguments; flows start once, end after they start, and touch slices;
-///  async events pair up;
 ///  - numbers are finite, times are not negative, names and ids are there; there is at least one
 ///  event.
 PK_API std::vector<std::string> check_chrome_json(std::string_view text);

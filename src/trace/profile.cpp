@@ -11,17 +11,34 @@
 
 namespace picokernel {
 
+namespace {
+constexpr std::string_view kIntrusive =
+    "split: every MLX operation was evaluated when it had been made, so that none was fused or "
+    "overlapped";
+}  // namespace
+
 struct Profile::Impl {
   std::unique_ptr<trace::Session> session;  // null: a merged profile
   std::vector<TraceEvent> merged;
   trace::Metadata metadata;
   uint64_t dropped = 0;
   std::string path;
+  bool split = false;
+
+  trace::Metadata about() const {
+    trace::Metadata about = session ? session->metadata() : metadata;
+    for (auto& [key, value] : about)
+      if (key == "dropped_events" && !session) value = static_cast<int64_t>(dropped);
+    if (split) about.emplace_back("intrusive", std::string(kIntrusive));
+    return about;
+  }
 };
 
-Profile::Profile(std::string path) : impl_(std::make_unique<Impl>()) {
+Profile::Profile(std::string path, bool split) : impl_(std::make_unique<Impl>()) {
   impl_->path = std::move(path);
   impl_->session = std::make_unique<trace::Session>();
+  impl_->split = split;
+  if (split) trace::live_splits.fetch_add(1, std::memory_order_relaxed);
 }
 
 Profile::Profile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -40,6 +57,7 @@ Profile::~Profile() {
 void Profile::stop() {
   if (!impl_->session || !impl_->session->recording()) return;
   impl_->session->stop();
+  if (impl_->split) trace::live_splits.fetch_sub(1, std::memory_order_relaxed);
   if (!impl_->path.empty()) save(impl_->path);
 }
 
@@ -52,7 +70,8 @@ uint64_t Profile::dropped() const {
 }
 
 std::string Profile::table() const {
-  std::string text = trace::table(events());
+  std::string text = impl_->split ? "intrusive, " + std::string(kIntrusive) + "\n" : "";
+  text += trace::table(events());
   if (const uint64_t lost = dropped(); lost != 0)
     text += std::to_string(lost) + " events were dropped: their thread's ring was full\n";
   return text;
@@ -63,8 +82,9 @@ void Profile::save(const std::string& path) const {
   const std::string partial = path + ".partial";
   std::ofstream out(partial, std::ios::binary | std::ios::trunc);
   if (out) {
-    trace::write_chrome_json(out, events(),
-                             impl_->session ? impl_->session->metadata() : impl_->metadata);
+    std::vector<TraceEvent> all = events();
+    trace::add_flows_and_counters(all);
+    trace::write_chrome_json(out, all, impl_->about());
     out.close();
   }
   if (!out || std::rename(partial.c_str(), path.c_str()) != 0) {
@@ -77,6 +97,7 @@ Profile Profile::merge(const Profile& first, const Profile& second, std::string_
   auto impl = std::make_unique<Impl>();
   impl->merged = trace::merge(first.events(), second.events(), name);
   impl->dropped = first.dropped() + second.dropped();
+  impl->split = first.impl_->split || second.impl_->split;
   impl->metadata = first.impl_->session ? first.impl_->session->metadata() : first.impl_->metadata;
   return Profile(std::move(impl));
 }

@@ -15,6 +15,7 @@
 namespace picokernel::trace {
 
 constinit std::atomic<uint32_t> live_sessions{0};
+constinit std::atomic<uint32_t> live_splits{0};
 
 namespace {
 
@@ -163,6 +164,8 @@ std::vector<Record> Ring::copy_from(uint64_t from) const {
       case RecordKind::span:
       case RecordKind::instant:
       case RecordKind::counter:
+      case RecordKind::flow_start:
+      case RecordKind::flow_end:
         out.push_back(record);
         ++at;
         break;
@@ -261,6 +264,20 @@ void counter(NameId name, int64_t value) noexcept {
         kEnclosingBackend);
 }
 
+uint64_t begin_flow(NameId name) noexcept {
+  static constinit std::atomic<uint64_t> last{0};
+  if (!enabled()) return 0;
+  const uint64_t flow = last.fetch_add(1, std::memory_order_relaxed) + 1, at = now();
+  write(RecordKind::flow_start, Category::launch, name, at, at, flow, kEnclosingBackend);
+  return flow;
+}
+
+void end_flow(NameId name, uint64_t flow) noexcept {
+  if (flow == 0 || !enabled()) return;
+  const uint64_t at = now();
+  write(RecordKind::flow_end, Category::launch, name, at, at, flow, kEnclosingBackend);
+}
+
 void name_this_thread(std::string_view name) noexcept {
   const size_t n = std::min(name.size(), sizeof(this_thread_name) - 1);
   std::memcpy(this_thread_name, name.data(), n);
@@ -318,6 +335,7 @@ void after_fork_in_child() {
   Registry& r = registry();
   r.sessions.clear();
   live_sessions.store(0, std::memory_order_relaxed);
+  live_splits.store(0, std::memory_order_relaxed);
   for (const auto& ring : r.rings)
     if (ring.get() != this_ring) ring->abandon();
   update_limits(r);

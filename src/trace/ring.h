@@ -16,6 +16,8 @@ enum class RecordKind : uint8_t {
   span,     // begin, end, arg
   instant,  // begin, arg
   counter,  // begin, arg: the value
+  flow_start,
+  flow_end,  // both: begin, arg: the flow's number
   run,  // header of a run of stamps: `name` is its table; the raw stamps fill the slots behind it,
         // and after all of them the page faults at those boundaries that count them
   pad,  // the slots left before the ring's end, skipped so that a run is contiguous

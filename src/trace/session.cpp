@@ -34,6 +34,11 @@ class Decoder {
       if (record.kind == RecordKind::counter) {
         e.phase = Event::Phase::counter;
         e.args.emplace_back("value", static_cast<int64_t>(record.arg));
+      } else if (record.kind == RecordKind::flow_start || record.kind == RecordKind::flow_end) {
+        const bool start = record.kind == RecordKind::flow_start;
+        e.phase = start ? Event::Phase::flow_start : Event::Phase::flow_end;
+        e.category = "flow";
+        e.flow = record.arg;
       } else {
         if (record.kind == RecordKind::instant) e.phase = Event::Phase::instant;
         e.category = category_name(record.category);
@@ -171,6 +176,7 @@ const std::vector<Event>& Session::events() {
     for (const ThreadRecords& thread : impl_->collected.threads)
       decoder.add_thread(thread, impl_->events);
     assign_processes(impl_->events);
+    add_rests(impl_->events);
     impl_->decoded = true;
     impl_->collected.threads.clear();
   }

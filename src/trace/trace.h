@@ -89,6 +89,10 @@ extern PK_API constinit std::atomic<uint32_t> live_sessions;
 /// Is anybody recording?
 inline bool enabled() noexcept { return live_sessions.load(std::memory_order_relaxed) != 0; }
 
+/// How many profiles want lazy libraries to evaluate after each operation.
+extern PK_API constinit std::atomic<uint32_t> live_splits;
+inline bool splitting() noexcept { return live_splits.load(std::memory_order_relaxed) != 0; }
+
 /// Records a span between two stamps of `now`. Does nothing when nobody records.
 PK_API void complete(Category category, NameId name, uint64_t begin, uint64_t end, uint64_t arg = 0,
                      BackendId backend = kEnclosingBackend) noexcept;
@@ -100,6 +104,12 @@ PK_API void complete_memory(Category category, NameId name, uint64_t begin, uint
                             uint64_t bytes, uint64_t faults, BackendId backend) noexcept;
 /// Records the value of a counter from this moment on.
 PK_API void counter(NameId name, int64_t value) noexcept;
+
+/// An arrow in viewers, from here, in a span that asks for work, to each span that runs it and
+/// calls `end_flow`. Its number; 0: nobody records.
+PK_API uint64_t begin_flow(NameId name) noexcept;
+/// From within the running span. Does nothing for 0.
+PK_API void end_flow(NameId name, uint64_t flow) noexcept;
 
 /// A span from construction to destruction, on one thread; spans of a thread nest. Latches
 /// `enabled`, so that it records either both ends or none. Counting page faults lies within.

@@ -164,12 +164,21 @@ TEST_F(BufferTest, AllocationsAreTraced) {
   trace::Session session;
   allocate(5000);
   allocate(5000);
+  trim();
   session.stop();
-  ASSERT_EQ(session.events().size(), 2u);
-  EXPECT_EQ(session.events()[0].name, "buffer, fresh pages");
-  EXPECT_EQ(session.events()[1].name, "buffer, reused");
-  EXPECT_EQ(session.events()[1].category, "alloc");
-  EXPECT_EQ(std::get<int64_t>(session.events()[1].args.at(0).second), 5000);
+  std::vector<trace::Event> spans, held;
+  for (const trace::Event& e : session.events())
+    (e.phase == trace::Event::Phase::complete ? spans : held).push_back(e);
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].name, "buffer, fresh pages");
+  EXPECT_EQ(spans[1].name, "buffer, reused");
+  EXPECT_EQ(spans[1].category, "alloc");
+  EXPECT_EQ(std::get<int64_t>(spans[1].args.at(0).second), 5000);
+  ASSERT_EQ(held.size(), 3u);  // after each allocation, and given back to the system
+  const auto value = [&](size_t i) { return std::get<int64_t>(held[i].args.at(0).second); };
+  EXPECT_EQ(held[0].name, "memory held");
+  EXPECT_EQ(value(0), value(1));
+  EXPECT_EQ(value(1) - value(2), 8192);
 }
 
 }  // namespace

@@ -36,6 +36,48 @@ bool legal(const std::vector<Event>& events) {
   return true;
 }
 
+TEST(Derived, ArrowsToTheSyncOfTheCall) {
+  std::vector<Event> events = {span("call", 2, 1, 0, 100),  span("a", 2, 1, 10, 20),
+                               span("b", 2, 1, 30, 10),     span("eval", 2, 1, 50, 40),
+                               span("call", 2, 1, 200, 50), span("c", 2, 1, 210, 10)};
+  for (Event& e : events)
+    e.category = e.name == "call" ? "call" : e.name == "eval" ? "sync" : "op_lazy";
+  events[1].flow = 6;  // numbers are taken
+  add_flows_and_counters(events);
+  ASSERT_EQ(events.size(), 10u);
+  const auto expect = [&](size_t i, Event::Phase phase, int64_t at, uint64_t flow) {
+    EXPECT_EQ(events[i].phase, phase);
+    EXPECT_EQ(events[i].begin_ns, at);
+    EXPECT_EQ(events[i].flow, flow);
+    EXPECT_EQ(events[i].name, "evaluated in");
+  };
+  expect(6, Event::Phase::flow_start, 20, 7);
+  expect(7, Event::Phase::flow_end, 51, 7);
+  expect(8, Event::Phase::flow_start, 35, 8);
+  expect(9, Event::Phase::flow_end, 51, 8);
+}
+
+TEST(Derived, BytesMovedByProcessAndWay) {
+  std::vector<Event> events = {span("a", 2, 1, 0, 10), span("b", 2, 1, 10, 10),
+                               span("c", 2, 2, 5, 1), span("d", 3, 1, 0, 1)};
+  const char* categories[] = {"h2d", "launch", "h2d", "h2d"};
+  for (size_t i = 0; i < 4; ++i) {
+    events[i].category = categories[i];
+    events[i].args = {{"bytes", int64_t{1} << i}};
+  }
+  add_flows_and_counters(events);
+  ASSERT_EQ(events.size(), 8u);
+  std::vector<std::string> found;
+  for (size_t i = 4; i < 8; ++i) {
+    EXPECT_EQ(events[i].phase, Event::Phase::counter);
+    const auto& [key, value] = events[i].args.at(0);
+    found.push_back(std::to_string(events[i].begin_ns) + " " + std::to_string(events[i].pid) + " " +
+                    key + " " + std::to_string(std::get<int64_t>(value)));
+  }
+  EXPECT_EQ(found,
+            (std::vector<std::string>{"1 3 h2d 8", "6 2 h2d 4", "10 2 h2d 5", "20 2 kernels 2"}));
+}
+
 TEST(Nesting, ChildIsCutAtItsParentsEnd) {
   std::vector<Event> events = {span("child", 1, 1, 80, 50), span("grandchild", 1, 1, 90, 30),
                                span("parent", 1, 1, 0, 100), span("other thread", 1, 2, 80, 50)};

@@ -10,6 +10,7 @@
 #include <picokernel/profile.h>
 
 #include "trace/chrome_json.h"
+#include "trace/trace.h"
 
 namespace picokernel {
 namespace {
@@ -81,6 +82,24 @@ TEST_F(ProfileTest, PathThatCannotBeWrittenIsAnError) {
     EXPECT_NE(std::string(error.what()).find("folder.json"), std::string::npos);
   }
   EXPECT_EQ(profile.events().size(), 1u);  // nothing is lost by it
+}
+
+TEST_F(ProfileTest, SplitProfilesSayThatTheyAreIntrusive) {
+  Profile profile({}, true);
+  EXPECT_TRUE(trace::splitting());
+  profile.stop();
+  EXPECT_FALSE(trace::splitting());
+  EXPECT_TRUE(profile.table().starts_with("intrusive, split: "));
+  Profile plain;
+  {
+    const Span step("step");
+  }
+  plain.stop();
+  EXPECT_EQ(plain.table().find("intrusive"), std::string::npos);
+  const Profile both = Profile::merge(plain, profile);
+  EXPECT_TRUE(both.table().starts_with("intrusive, split: "));
+  both.save((folder_ / "both.json").string());
+  EXPECT_NE(read(folder_ / "both.json").find("\"intrusive\":\"split: "), std::string::npos);
 }
 
 TEST_F(ProfileTest, MergedProfilesLieSideBySide) {

@@ -71,7 +71,7 @@ TEST(Session, SpansInstantsAndCounters) {
   }
   session.stop();
   const auto& events = session.events();
-  ASSERT_EQ(events.size(), 4u);
+  ASSERT_EQ(events.size() - count(events, "rest of the call"), 4u);
   const Event &outer = find(events, "outer"), &inner = find(events, "inner");
   EXPECT_EQ(outer.category, "call");
   EXPECT_EQ(arg<int64_t>(outer, "elements"), 7);
@@ -131,6 +131,69 @@ TEST(Session, SpansOfMemoryCountThePageFaultsOfTheirThread) {
   EXPECT_EQ(arg<int64_t>(find(session.events(), "faulting"), "bytes"), (int64_t{1} << 40) - 1);
   EXPECT_EQ(arg<int64_t>(find(session.events(), "quiet"), "page_faults"), 0);
   EXPECT_EQ(arg<int64_t>(find(session.events(), "quiet"), "bytes"), 8);
+}
+
+TEST(Session, PhasesSumToTheirCall) {
+  Session session;
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::microseconds(20)); };
+  for (const char* name : {"first", "second"}) {
+    const Span call(Category::call, intern(name), 0, intern_backend("b"));
+    wait();
+    for (int i = 0; i < 2; ++i) {
+      const Span phase(Category::op, intern("op"));
+      const Span inner(Category::alloc, intern("in an op"));
+      wait();
+    }
+    wait();
+  }
+  {
+    const Span empty(Category::call, intern("third"), 0, intern_backend("b"));
+  }
+  const Span step(Category::user, intern("no call"));
+  session.stop();
+  const auto& events = session.events();
+  int64_t calls = 0, phases = 0;
+  for (const Event& e : events) {
+    if (e.category == "call") calls += e.duration_ns;
+    if (e.category == "op" || e.category == "rest") phases += e.duration_ns;
+    if (e.category == "rest") {
+      EXPECT_EQ(e.process, "b");
+    }
+  }
+  EXPECT_EQ(phases, calls);
+  EXPECT_GE(count(events, "rest of the call"), 4u);
+}
+
+TEST(Session, ArrowsJoinSpansOfThreads) {
+  Session session;
+  const NameId name = intern("arrow");
+  uint64_t flow = 0;
+  {
+    const Span asks(Category::launch, intern("asks"), 0, intern_backend("b"));
+    flow = begin_flow(name);
+    begin_flow(name);  // ends nowhere
+    std::thread([&] {
+      const Span runs(Category::launch, intern("runs"));
+      end_flow(name, flow);
+      end_flow(name, flow + 1000);  // began nowhere
+    }).join();
+  }
+  end_flow(name, begin_flow(name));  // in no span
+  session.stop();
+  std::vector<Event> ends = session.events();
+  std::erase_if(ends, [](const Event& e) { return !is_flow(e); });
+  ASSERT_EQ(ends.size(), 2u);
+  const bool first_starts = ends[0].phase == Event::Phase::flow_start;
+  const Event &start = ends[first_starts ? 0 : 1], &end = ends[first_starts ? 1 : 0];
+  EXPECT_EQ(start.phase, Event::Phase::flow_start);
+  EXPECT_EQ(end.phase, Event::Phase::flow_end);
+  EXPECT_EQ(start.flow, flow);
+  EXPECT_EQ(end.flow, flow);
+  EXPECT_EQ(start.process, "b");
+  EXPECT_EQ(end.process, "host");
+  EXPECT_NE(start.tid, end.tid);
+  session.stop();
+  EXPECT_EQ(begin_flow(name), 0u);  // nobody records
 }
 
 TEST(Session, SpanOpenAtAnEndIsLeftOut) {
@@ -344,7 +407,8 @@ TEST(Stamps, OneEventForEachOperation) {
     stamps.end();
   }
   session.stop();
-  const auto& events = session.events();
+  std::vector<Event> events = session.events();
+  std::erase_if(events, [](const Event& e) { return e.category == "rest"; });
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[0].name, "call");
   const Event &h2d = events[1], &lazy = events[2], &sync = events[3];
