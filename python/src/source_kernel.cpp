@@ -107,6 +107,17 @@ int64_t bytes_of(const ir::Module& m, const ir::Op& op, trace::Category category
   return bytes;
 }
 
+// The user's line: of an allocation that of the operation behind it, which wants it; of a copy of a
+// result that of its value, where that has one.
+Location place_of(const ir::Module& m, std::span<const backend::PrintedOp> from) {
+  if (!from[0].op.valid()) return {};
+  const ir::Op& op = m.ops[from[0].op];
+  if (m.location(op).known()) return m.location(op);
+  if (op.opcode == ir::Opcode::scratch && from.size() > 1) return place_of(m, from.subspan(1));
+  const ir::Op* value = op.opcode == ir::Opcode::write ? m.def(op.operands[1]) : nullptr;
+  return value != nullptr ? m.location(*value) : Location{};
+}
+
 trace::TableId register_table(const Entry& entry, bool split) {
   const backend::Artifact& artifact = entry.plan->artifact();
   const ir::Module& m = entry.plan->emitted();
@@ -118,7 +129,9 @@ trace::TableId register_table(const Entry& entry, bool split) {
     at = end + 1;
   }
   std::vector<trace::OpInfo> ops;
-  for (const backend::PrintedOp& printed : artifact.operations) {
+  Location last_place;  // a result that is copied as it is comes from there
+  for (size_t i = 0; i < artifact.operations.size(); ++i) {
+    const backend::PrintedOp& printed = artifact.operations[i];
     std::string text = lines.at(printed.line - 1);
     text.erase(0, text.find_first_not_of(' '));
     const bool evaluated = split && printed.category == "op_lazy";
@@ -129,7 +142,9 @@ trace::TableId register_table(const Entry& entry, bool split) {
     if (printed.op.valid()) {
       const ir::Op& op = m.ops[printed.op];
       info.ir_op = ir::print_op(m, printed.op);
-      info.user_location = to_string(m.location(op));
+      const Location place = place_of(m, std::span(artifact.operations).subspan(i));
+      if (place.known()) last_place = place;
+      info.user_location = to_string(last_place);
       info.bytes = bytes_of(m, op, info.category, symbols);
       if (ir::info(op.opcode).elementwise() && !op.results.empty())
         info.operations = elements_of(m, op.results[0], symbols);

@@ -163,7 +163,7 @@ def test_compare(traces):
     assert all(row[-1] in ("1.00", "-") for row in same)  # "-": of no length
     totals = {}
     for e in spans(traces / "cpu.trace.json"):
-        key = "" if e["cat"] in ("call", "launch", "alloc") else "host", e["cat"], e["name"]
+        key = "" if e["cat"] in ("call", "launch", "alloc", "rest") else "host", e["cat"], e["name"]
         totals[key] = totals.get(key, 0) + round(e["dur"] * 1000)
     assert [tuple(row[:3]) for row in same] == sorted(totals, key=lambda key: (-totals[key], key))
 

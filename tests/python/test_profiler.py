@@ -184,3 +184,176 @@ def test_page_in_a_browser(tmp_path):
     assert int(result["shown"][0]) > 5 and result["colours"] > 5
     assert result["tip"].startswith("profiled_fma\ncall, ") and "elements: 1000" in result["tip"]
     assert result["zoom"] == pytest.approx(np.e)
+
+
+@pk.kernel
+def stores_to_slices(x, b, o):
+    o[...] = x * b
+    o[1:-1] += x[:-2]
+    o[0] = 0
+    return o - x
+
+
+@pk.kernel
+def several_results(x, b):
+    s = x + b
+    return s, np.where(s > 0, x, b), s % 3
+
+
+@pk.kernel
+def casts_and_numbers(x, i, n):
+    return np.sqrt(i) + x * (n - 2)
+
+
+I32 = np.arange(1, 1001, dtype=np.int32)
+PRINTED = {
+    "results": (several_results, (I32, I32[::-1].copy())),
+    "floats": (several_results, (X, X)),
+    "stores": (stores_to_slices, (X, X, X.copy())),
+    "casts": (casts_and_numbers, (X, I32, 7)),
+    "one": (profiled_fma, (X, X, X)),
+}
+# What a printed function does, and the operation of the IR that it may stand for.
+FUNCTIONS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "sqrt": "sqrt", "remainder": "mod",
+    "greater": "gt", "where": "select", "scratch": "scratch", "asarray": "write",
+}  # fmt: skip
+OPERATORS = {"add": "+", "mul": "*", "mod": "%", "sqrt": "np.sqrt", "gt": ">", "select": "where"}
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("case", PRINTED)
+@pytest.mark.parametrize("name", ["numpy", "mlx"])
+def test_an_event_for_each_printed_operation(name, case, split):
+    if pk.backends()[name]:
+        pytest.skip(pk.backends()[name])
+    kernel, args = PRINTED[case]
+    lines = kernel.source(name, *args).splitlines()
+    with pk.profile(split=split) as profile:
+        kernel(*args, backend=name)
+        kernel(*args, backend=name)
+    events = [e for e in profile.events if "line" in e.args]
+    operations = [n for n in range(2, len(lines) + 1) if lines[n - 1].strip()]
+    assert [e.args["line"] for e in events] == operations * 2
+    for e in events:
+        assert e.name == e.args["source"] == lines[e.args["line"] - 1].strip()
+        lazy = e.category == "op_lazy" or (split and name == "mlx" and e.category == "op")
+        kinds = {"mx.array(": "h2d", "mx.eval(": "sync", "np.asarray(": "d2h", "scratch(": "alloc"}
+        kind = next((k for text, k in kinds.items() if text in e.name), "op")
+        assert e.category == kind or (name == "mlx" and lazy)  # mx.array makes numbers, too
+        if e.category == "sync":  # of all the lines
+            assert "ir_op" not in e.args and "location" not in e.args
+            continue
+        (operation,) = re.findall(r"^(?:%\w+ = )?(\w+)", e.args["ir_op"])
+        function = re.search(r"(?:np|mx)\.(\w+)\(|(scratch)\(", e.name)
+        wanted = FUNCTIONS.get(function and (function[1] or function[2]))
+        assert wanted in (None, operation)
+        file, line, _ = e.args["location"].rsplit(":", 2)
+        text = linecache.getline(file, int(line))
+        code = kernel.__wrapped__.__code__
+        assert file == __file__ and code.co_firstlineno < int(line) <= code.co_firstlineno + 5
+        if operation in OPERATORS and "%" not in text:  # a remainder is made of many operations
+            assert OPERATORS[operation] in text or (operation == "add" and "+=" in text)
+
+
+def test_copies_say_what_they_cost():
+    if pk.backends()["mlx"]:
+        pytest.skip(pk.backends()["mlx"])
+    x = np.ones(300_000, np.float32)
+    profiled_fma(x, x, x, backend="mlx")
+    with pk.profile() as profile:
+        profiled_fma(x, x, x, backend="mlx")
+    copies = [e for e in profile.events if e.category in ("h2d", "d2h")]
+    assert [e.category for e in copies] == ["h2d", "h2d", "h2d", "d2h"]
+    for e in copies:
+        assert e.args["bytes"] == x.nbytes
+        assert e.args["GB/s"] == pytest.approx(x.nbytes / e.duration_ns)
+        assert e.args["page_faults"] >= 0
+
+
+def test_fresh_memory_faults(backend):
+    x = np.ones(1_000_000, np.float32)
+    profiled_fma(x, x, x, backend=backend)
+    pk.trim()
+    with pk.profile() as profile:
+        profiled_fma(x, x, x, backend=backend)
+    (output,) = (e for e in profile.events if e.name == "output")
+    assert output.category == "alloc" and output.args["bytes"] == x.nbytes
+    assert output.args["page_faults"] >= 0 and output.args["GB/s"] > 0
+    held = [e.args["value"] for e in profile.events if e.name == "memory held"]
+    assert held[-1] >= x.nbytes
+
+
+def test_phases_sum_to_their_calls(backend):
+    profile = profile_of(backend, calls=5)
+    spans = [e for e in profile.events if e.phase == "X"]
+    for call in (e for e in spans if e.category == "call"):
+        end, phases, covered = call.begin_ns + call.duration_ns, 0, call.begin_ns
+        for e in spans:
+            inside = (e.pid, e.tid) == (call.pid, call.tid) and call.begin_ns <= e.begin_ns < end
+            if inside and e is not call and e.begin_ns >= covered:
+                assert e.begin_ns == covered or e.duration_ns == 0
+                covered = e.begin_ns + e.duration_ns
+                phases += e.duration_ns
+        assert phases == call.duration_ns
+
+
+def test_split_is_the_same_result_and_says_so(tmp_path):
+    if pk.backends()["mlx"]:
+        pytest.skip(pk.backends()["mlx"])
+    for kernel, args in PRINTED.values():
+        plain = kernel(*args, backend="mlx")
+        with pk.profile(split=True):
+            again = kernel(*args, backend="mlx")
+        np.testing.assert_array_equal(plain, again)
+    with pk.profile(tmp_path / "t.json", split=True) as profile:
+        profiled_fma(X, X, X, backend="mlx")
+    operations = [e for e in profile.events if e.category == "op"]
+    assert [e.name.split("(")[0] for e in operations] == ["v2 = mx.multiply", "v4 = mx.add"]
+    assert all(e.args["GB/s"] > 0 for e in operations)
+    first = profile.table().splitlines()[0]
+    assert first.startswith("intrusive, split: every MLX operation was evaluated")
+    about = json.loads((tmp_path / "t.json").read_text())["otherData"]
+    assert about["intrusive"].startswith("split: ")
+    with pk.profile() as profile:
+        profiled_fma(X, X, X, backend="mlx")
+    assert not profile.table().startswith("intrusive")
+    assert [e.category for e in profile.events if "mx.add" in e.name] == ["op_lazy"]
+
+
+def test_metal_capture(tmp_path, monkeypatch):
+    with pytest.raises(
+        pk.LaunchError, match="metal_capture records what a Mac's GPU does for MLX, and"
+    ):
+        pk.profile(metal_capture=tmp_path / "t.gputrace")
+    mlx = pytest.importorskip("mlx.core", reason="MLX is not installed")
+    asked = []
+    monkeypatch.setattr(mlx.metal, "is_available", lambda: True)
+    monkeypatch.setattr(mlx.metal, "start_capture", asked.append)
+    monkeypatch.setattr(mlx.metal, "stop_capture", lambda: asked.append("stop"))
+    with pk.profile(metal_capture=tmp_path / "t.gputrace") as profile:
+        assert asked == [str(tmp_path / "t.gputrace")]
+    profile.stop()
+    assert asked[1:] == ["stop"]
+
+
+def test_a_full_ring_counts_what_it_drops(tmp_path):
+    with pk.profile(tmp_path / "t.json") as profile:
+        step = pk.span("step")
+        for _ in range((1 << 18) + 1000):
+            with step:
+                pass
+    spans = sum(e.name == "step" for e in profile.events)
+    counters = len(profile.events) - spans
+    assert profile.dropped == 1000 + counters and spans + counters == 1 << 18
+    assert profile.table().splitlines()[-1].startswith(f"{profile.dropped} events were dropped")
+    about = json.loads((tmp_path / "t.json").read_text())["otherData"]
+    assert about["dropped_events"] == profile.dropped
+
+
+def test_events_are_a_list():
+    with pk.profile() as profile:
+        before = profile.events
+        profiled_fma(X, X, X, backend="cpu")
+        assert len(profile.events) > len(before)
+    assert isinstance(profile.events, list) and profile.events is profile.events
