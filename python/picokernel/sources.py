@@ -103,8 +103,9 @@ def _keep(mine, i, what):
 
 
 def count_scratch():
-    """Says in profiles how much scratch all threads keep."""
-    _core._count_scratch(sum(n for kept in list(_threads) for _, n in list(kept.arrays.values())))
+    """Says in profiles how much scratch all threads keep, once there was any."""
+    if threads := list(_threads):
+        _core._count_scratch(sum(n for kept in threads for _, n in list(kept.arrays.values())))
 
 
 def _drop(kept, key):
@@ -116,4 +117,6 @@ def _drop(kept, key):
 
 def trim():
     """Drops the scratch of all threads; gives the number of bytes."""
-    return sum(_drop(kept.arrays, key) for kept in list(_threads) for key in list(kept.arrays))
+    size = sum(_drop(kept.arrays, key) for kept in list(_threads) for key in list(kept.arrays))
+    count_scratch()
+    return size
