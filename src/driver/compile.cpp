@@ -189,8 +189,22 @@ ir::Module run_passes(ir::Module m, std::span<const Pass> pipeline, const passes
   return m;
 }
 
+// No backend launches grids: run_threads interprets their kernels.
+void refuse_threads(const backend::Backend& backend, const ir::Module& m) {
+  ir::walk(m, [&](ir::OpId id) {
+    const ir::Op& op = m.ops[id];
+    if (ir::info(op.opcode).of_threads())
+      throw CompileError(Diagnostic{
+          .location = m.location(op),
+          .message = "backend " + std::string(backend.name) + " runs no kernels of threads",
+          .notes = {std::string(ir::info(op.opcode).name) + " is " +
+                    std::string(ir::info(op.opcode).meaning)}});
+  });
+}
+
 ir::Module lower_for(const backend::Backend& backend, ir::Module m,
                      const passes::LaunchClass* launch, Observer observer, void* context) {
+  refuse_threads(backend, m);
   if (backend.target != nullptr) check_environment();
   const passes::Target target{.backend = backend.name, .launch = launch};
   const auto run = [&](std::span<const Pass> pipeline) {

@@ -20,6 +20,12 @@ std::vector<ValueId> outer_operands(const Module& m, const Op& op) {
   return list;
 }
 
+bool is_of_threads(const Module& m) {
+  bool found = false;
+  walk(m, [&](OpId id) { found |= info(m.ops[id].opcode).of_threads(); });
+  return found;
+}
+
 bool is_pure(const Module& m, const Op& op) {
   if (info(op.opcode).pure() || op.opcode == Opcode::yield) return true;
   if (op.opcode != Opcode::if_ && op.opcode != Opcode::while_ && op.opcode != Opcode::for_)

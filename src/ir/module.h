@@ -46,7 +46,8 @@ struct IndexMap {
 struct Op {
   Opcode opcode = Opcode::constant;
   DType scalar_dtype = DType::i64;  // attribute scalar: the constant's dtype
-  uint64_t attribute = 0;           // scalar: bits; size: SizeId; map: MapId; flag: 0 or 1
+  uint64_t attribute = 0;           // scalar: bits; size: SizeId; map: MapId; flag: 0 or 1;
+                                    // number: an axis or a count
   std::vector<ValueId> operands = {};
   std::vector<ValueId> results = {};
   std::vector<BlockId> regions = {};
@@ -154,6 +155,9 @@ void walk(const Module& m, F&& f) {
 
 /// The op's operands, and what its regions use of the values around it.
 std::vector<ValueId> outer_operands(const Module& m, const Op& op);
+
+/// A kernel that runs for each thread of a grid.
+bool is_of_threads(const Module& m);
 
 /// No effect but its results: pure ops, and control flow over nothing else.
 bool is_pure(const Module& m, const Op& op);

@@ -17,7 +17,7 @@ enum class Opcode : uint8_t {
 enum class Level : uint8_t { graph, kernel, both };
 enum class Rule : uint8_t { same, math, compare, test, count, select, explicit_, none, custom };
 enum class Allowed : uint8_t { any, real, integer, floating, bits };
-enum class Attribute : uint8_t { none, scalar, size, map, flag };
+enum class Attribute : uint8_t { none, scalar, size, map, flag, number };
 enum class Effect : uint8_t { pure, read, write, allocate, control };
 
 struct OpInfo {
@@ -33,6 +33,10 @@ struct OpInfo {
   std::string_view meaning;
 
   bool pure() const { return effect == Effect::pure; }
+  bool atomic() const { return opcode >= Opcode::atomic_add && opcode <= Opcode::atomic_cas; }
+  bool barrier() const { return opcode >= Opcode::barrier && opcode <= Opcode::barrier_or; }
+  /// It means something for the threads of a grid only.
+  bool of_threads() const { return opcode >= Opcode::thread_id && opcode <= Opcode::atomic_cas; }
   bool terminator() const { return opcode == Opcode::yield || opcode == Opcode::return_; }
   /// One result per point from the operands' values at that point.
   bool elementwise() const {

@@ -430,8 +430,14 @@ class Parser {
       operands.push_back(value());
       lexer_.expect("]");
       attribute = lexer_.accept("nontemporal");
+    } else if (facts.atomic()) {
+      operands.push_back(value());
+      lexer_.expect("[");
+      operands.push_back(value());
+      lexer_.expect("]");
+      while (lexer_.accept(",")) operands.push_back(value());
     } else {
-      operands = values();
+      if (facts.operands != 0) operands = values();  // else the next line's results would be read
       std::optional<Token> literal;
       bool negative = false;
       switch (facts.attribute) {
@@ -444,6 +450,10 @@ class Parser {
           break;
         case Attribute::map:
           attribute = m().maps.push(map()).value;
+          break;
+        case Attribute::number:
+          attribute = static_cast<uint64_t>(
+              integer<int64_t>(lexer_.expect(Token::Kind::number, "a number")));
           break;
         case Attribute::none:
         case Attribute::flag:

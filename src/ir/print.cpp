@@ -247,6 +247,9 @@ class Printer {
       out_ += " " + value(op.operands[0]) + ", " + value(op.operands[1]) + "[" +
               value(op.operands[2]) + "]";
       if (op.flag()) out_ += " nontemporal";
+    } else if (info(op.opcode).atomic()) {
+      out_ += " " + value(op.operands[0]) + "[" + value(op.operands[1]) + "], " +
+              list(std::span(op.operands).subspan(2));
     } else if (!op.operands.empty()) {
       out_ += " " + list(op.operands);
     }
@@ -259,6 +262,9 @@ class Printer {
         break;
       case Attribute::map:
         out_ += " " + map(m_.maps[op.map()]);
+        break;
+      case Attribute::number:
+        out_ += " " + std::to_string(op.attribute);
         break;
       case Attribute::none:
       case Attribute::flag:

@@ -73,6 +73,22 @@ std::vector<Type> types_of(const Module& m, std::span<const ValueId> values) {
   return types;
 }
 
+Inferred infer_atomic(Module& m, const OpInfo& op, std::span<const ValueId> operands) {
+  const Type& pointer = m.type(operands[0]);
+  const std::string name(op.name);
+  if (pointer.kind != TypeKind::ptr || !allows(op.allowed, pointer.dtype))
+    return error(name + " takes a pointer to " + std::string(describe(op.allowed)) + ", not " +
+                 spell(m, pointer));
+  if (!is_i64(m, operands[1]))
+    return error("the offset of " + name + " is an i64, not " + spell(m, m.type(operands[1])));
+  const Type element{.dtype = pointer.dtype};
+  for (const ValueId v : operands.subspan(2))
+    if (m.type(v) != element)
+      return error(name + " of " + spell(m, m.type(v)) + " at " + spell(m, pointer) +
+                   ": the types differ");
+  return one(element);
+}
+
 Inferred infer_custom(Module& m, Opcode opcode, std::span<const ValueId> operands,
                       uint64_t attribute, std::span<const Type> stated) {
   if (opcode == Opcode::view) return infer_view(m, operands, attribute);
@@ -103,6 +119,14 @@ Inferred infer_custom(Module& m, Opcode opcode, std::span<const ValueId> operand
       return error("the condition of if is a bool, not " + spell(m, type));
     return {.results = {stated.begin(), stated.end()}, .error = {}};
   }
+  if (info(opcode).barrier()) {
+    const Type& type = m.type(operands[0]);
+    if (!type.is_scalar() || !is_bool(type.dtype))
+      return error("the operand of " + std::string(info(opcode).name) + " is a bool, not " +
+                   spell(m, type));
+    return one({.dtype = opcode == Opcode::barrier_count ? DType::i64 : DType::b1});
+  }
+  if (info(opcode).atomic()) return infer_atomic(m, info(opcode), operands);
   PK_UNREACHABLE(info(opcode).name);
 }
 
@@ -133,7 +157,7 @@ std::string check_effect(Module& m, Opcode opcode, std::span<const ValueId> oper
 }
 
 Inferred infer_explicit(Module& m, const OpInfo& op, std::span<const ValueId> operands,
-                        std::span<const Type> stated) {
+                        uint64_t attribute, std::span<const Type> stated) {
   if (stated.size() != 1) return error(std::string(op.name) + " states its result type");
   Type type = stated[0];
   if (op.opcode == Opcode::cast || op.opcode == Opcode::bitcast) {
@@ -147,11 +171,18 @@ Inferred infer_explicit(Module& m, const OpInfo& op, std::span<const ValueId> op
     // The text states the dtype alone where the shape is the operand's.
     if (type.kind == TypeKind::value) type.shape = from.shape;
   }
+  const bool memory = op.opcode == Opcode::alloc || op.opcode == Opcode::shared;
   const TypeKind kind = op.opcode == Opcode::scratch ? TypeKind::ref
-                        : op.opcode == Opcode::alloc ? TypeKind::ptr
+                        : memory                     ? TypeKind::ptr
                                                      : TypeKind::value;
   if (type.kind != kind)
     return error("the result of " + std::string(op.name) + " cannot be " + spell(m, type));
+  if ((op.opcode == Opcode::shared) != (memory && type.space == Space::shared))
+    return error("the result of " + std::string(op.name) + " cannot be " + spell(m, type));
+  const bool is_id = op.of_threads() && !memory;
+  if (is_id && attribute > 2) return error(std::string(op.name) + " has the axes 0, 1 and 2");
+  if (is_id && !(type.is_scalar() && type.dtype == DType::i64))
+    return error(std::string(op.name) + " is an i64");
   if (op.opcode == Opcode::size && !(type.is_scalar() && type.dtype == DType::i64))
     return error("size is an i64");
   if (op.opcode == Opcode::constant && !type.is_scalar()) return error("a constant is a scalar");
@@ -245,7 +276,7 @@ Inferred infer(Module& m, Opcode opcode, std::span<const ValueId> operands, uint
       return r;
     }
     case Rule::explicit_:
-      return infer_explicit(m, op, operands, stated);
+      return infer_explicit(m, op, operands, attribute, stated);
     case Rule::none:
       return {.results = {}, .error = check_effect(m, opcode, operands)};
     case Rule::custom:

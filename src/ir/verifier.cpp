@@ -3,14 +3,16 @@
 //     1 block 0 exists; every op is in exactly one block, every region belongs to exactly one op
 //     2 a value is defined before its use, in its own block or in one that encloses it
 //     3 ops are of the module's level; regions as many as ops.def says
-//     4 return ends the body and nothing else; yield ends regions that hand on values; nothing
+//     4 shared memory is allocated by the function's own block; kernels of threads return nothing
+//     5 return ends the body and nothing else; yield ends regions that hand on values; nothing
 //     follows either
 //   types
-//     5 result types follow from the operands by the op's rule (ir/typing.h)
-//     6 a graph's parameters are refs and scalars, a kernel's are pointers and scalars
-//     7 return gives what the function's results state; a kernel returns nothing unless it is all
-//     scalars 8 yields and region parameters agree with the op that owns the region 9 range checks
-//     name weak integer parameters
+//     6 result types follow from the operands by the op's rule (ir/typing.h)
+//     7 a graph's parameters are refs and scalars, a kernel's are pointers and scalars
+//     8 return gives what the function's results state; a kernel returns nothing unless it is all
+//       scalars
+//     9 yields and region parameters agree with the op that owns the region
+//    10 range checks name weak integer parameters
 #include "ir/verifier.h"
 
 #include <algorithm>
@@ -82,6 +84,8 @@ class Verifier {
       placed_[b.ops[i].value] = true;
       if (info(op.opcode).terminator() && i + 1 != b.ops.size())
         complain(op, "is not the last of its region");
+      if (op.opcode == Opcode::shared && owner != nullptr)
+        complain(op, "is inside of a region; the function's own block allocates it");
       if (op.opcode == Opcode::return_ && owner != nullptr)
         complain(op, "ends a region; only yield does");
       if (op.opcode == Opcode::yield && owner == nullptr)
@@ -128,6 +132,7 @@ class Verifier {
       if (m_.level == Level::kernel && !m_.type(v).is_scalar())
         complain(op, "of a kernel returns scalars only");
     }
+    if (!types.empty() && is_of_threads(m_)) complain(op, "returns values from a thread");
     if (types != m_.results) complain(op, "does not return what the function states");
   }
 

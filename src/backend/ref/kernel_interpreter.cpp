@@ -1,9 +1,8 @@
 // The interpreter of kernels.
-#include <cstring>
 #include <deque>
 
+#include "backend/ref/elements.h"
 #include "backend/ref/interpreter.h"
-#include "ir/eval.h"
 #include "runtime/stop.h"
 #include "support/check.h"
 
@@ -51,30 +50,13 @@ class KernelInterpreter {
   }
 
   void execute(const Op& op, std::vector<uint64_t>& yields) {
-    const OpInfo& facts = info(op.opcode);
-    if (facts.elementwise()) {
-      Scalar operands[3];
-      for (size_t i = 0; i < op.operands.size(); ++i) operands[i] = scalar(op.operands[i]);
+    if (compute(m_, op, values_.data())) return;
+    if (op.opcode == Opcode::load) {
       bits(op.results[0]) =
-          eval(op.opcode, {operands, op.operands.size()}, m_.type(op.results[0]).dtype).bits;
-      return;
-    }
-    if (op.opcode == Opcode::constant) {
-      bits(op.results[0]) = op.scalar().bits;
-    } else if (op.opcode == Opcode::load) {
-      visit(m_.type(op.results[0]).dtype, [&]<class T>(T*) {
-        std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> v;
-        std::memcpy(&v, address(op.operands[0], op.operands[1]), sizeof v);
-        if constexpr (std::is_same_v<T, bool>)
-          bits(op.results[0]) = v != 0;
-        else
-          bits(op.results[0]) = Scalar::of(v).bits;
-      });
+          load_element(m_.type(op.results[0]).dtype, address(op.operands[0], op.operands[1]));
     } else if (op.opcode == Opcode::store) {
-      visit(m_.type(op.operands[0]).dtype, [&]<class T>(T*) {
-        const T v = scalar(op.operands[0]).as<T>();
-        std::memcpy(address(op.operands[1], op.operands[2]), &v, sizeof v);
-      });
+      store_element(m_.type(op.operands[0]).dtype, bits(op.operands[0]),
+                    address(op.operands[1], op.operands[2]));
     } else if (op.opcode == Opcode::alloc) {
       // Filled with 0xCD: nothing may rely on fresh memory.
       memory_.emplace_back(static_cast<size_t>(std::max<int64_t>(integer(op.operands[0]), 1)) *
@@ -104,7 +86,7 @@ class KernelInterpreter {
     } else if (op.opcode == Opcode::return_) {
       returned_ = op.operands;
     } else {
-      PK_UNREACHABLE(facts.name);
+      PK_UNREACHABLE(info(op.opcode).name);
     }
   }
 
