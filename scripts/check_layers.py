@@ -43,7 +43,7 @@ VENDORS = {
     r"nlohmann/": "src/trace",
 }
 
-MAX_SRC_LINES = 25_000  # without tables that tools/fit writes
+MAX_SRC_LINES = 30_000  # without tables that tools/fit writes
 GENERATED = re.compile(r"_coefficients\.h$")
 MAX_PYTHON_SHARE = 0.20
 MAX_FILE_LINES = 800
