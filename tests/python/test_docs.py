@@ -20,7 +20,9 @@ def run(*words, **options):
     return subprocess.run(words, capture_output=True, text=True, timeout=300, **options)
 
 
-@pytest.mark.parametrize("script", ["make_tour", "make_reference", "make_notebook"])
+@pytest.mark.parametrize(
+    "script", ["make_tour", "make_reference", "make_notebook", "make_experiments"]
+)
 def test_generated_pages_are_what_the_tools_print(script):
     done = run(sys.executable, str(ROOT / f"scripts/{script}.py"), "--check")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -132,6 +134,34 @@ def test_profiling_blocks_and_commands_run(tmp_path, monkeypatch):
         assert done.returncode == 0, done.stdout + done.stderr
     for file in ("work.trace.json", "work.json", "work.html", "both.json"):
         assert (tmp_path / file).exists()
+
+
+def test_where_time_goes_commands_run(capsys):
+    from picokernel import cli
+
+    (commands,) = code_blocks("where-time-goes.md", "sh")
+    *commands, last = commands.splitlines()
+    assert last.startswith("picokernel bench all ")  # in a test of its own
+    ours = {name for name, why_not in pk.backends().items() if not why_not} & {
+        "numpy",
+        "cpu",
+        "mlx",
+    }
+    for command in commands:
+        words = command.removeprefix("picokernel ").split()
+        if "--backends" in words:
+            words[words.index("--backends") + 1] = ",".join(ours - {"mlx"})
+        assert cli.main(words) == 0
+        assert capsys.readouterr().out.count("## ") == 1
+
+
+def test_the_sentence_on_the_posts_call():
+    from picokernel.bench import verdicts
+    from test_bench_figures import POST_PARTS
+
+    text = (ROOT / "docs/where-time-goes.md").read_text()
+    quoted = " ".join(line[2:] for line in text.splitlines() if line.startswith("> "))
+    assert quoted == " ".join(verdicts.breakdown("mlx", POST_PARTS, 104e-3, 47.9e-3))
 
 
 @pytest.mark.parametrize(

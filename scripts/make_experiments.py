@@ -1,0 +1,84 @@
+"""Writes docs/results/experiments.md, and the figures in docs/where-time-goes.md, from the records of
+`picokernel bench ... --json docs/results/experiments*.json`. `--check` only compares; a test does.
+
+In a page, what stands between `<!-- chain: table 2, sentences -->` and `<!-- end -->` is of the first
+record: the tables and sentences of that experiment, numbered from 1.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from picokernel.bench import EXPERIMENTS  # noqa: E402
+
+RESULTS = ROOT / "docs/results"
+HEAD = """# The experiments, recorded
+
+Made by `scripts/make_experiments.py` from `experiments*.json` beside it, which `picokernel bench all --json FILE` and its kin write.
+What they mean is told in [where-time-goes.md](../where-time-goes.md).
+"""
+BLOCK = re.compile(r"(<!-- (\w+): ([\w, ]+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def records():
+    """(name, record) of each file, the main one first."""
+    paths = sorted(RESULTS.glob("experiments*.json"), key=lambda path: path.stem)
+    return [(path.name, json.loads(path.read_text())) for path in paths]
+
+
+def sections(record):
+    """Experiment -> its sections."""
+    return {
+        name: EXPERIMENTS[name].sections(record[name]) for name in EXPERIMENTS if name in record
+    }
+
+
+def results(found):
+    parts = [HEAD]
+    for name, record in found:
+        facts = "\n".join(f"- {key}: {value}" for key, value in record["machine"].items())
+        parts.append(f"# {name}\n\n{facts}\n")
+        parts += [section.text() for made in sections(record).values() for section in made]
+    return "\n".join(parts)
+
+
+def filled(text, record):
+    """The page's text with its blocks made anew."""
+    made = sections(record)
+
+    def block(match):
+        begin, name, wanted, end = match.groups()
+        tables = [table for section in made[name] for table in section.tables]
+        sentences = "".join(f"- {s}\n" for section in made[name] for s in section.sentences)
+        parts = [
+            sentences if word == "sentences" else tables[int(word.split()[1]) - 1].text()
+            for word in wanted.split(", ")
+        ]
+        return begin + "\n".join(parts) + end
+
+    return BLOCK.sub(block, text)
+
+
+def main():
+    found = records()
+    story = ROOT / "docs/where-time-goes.md"
+    pages = {
+        RESULTS / "experiments.md": results(found),
+        story: filled(story.read_text(), found[0][1]),
+    }
+    stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is not what scripts/make_experiments.py makes")
+        return 1 if stale else 0
+    for path in stale:
+        path.write_text(pages[path])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
