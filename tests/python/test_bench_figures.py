@@ -232,6 +232,7 @@ def test_nested_events_are_not_counted_twice():
         {"category": "launch", "seconds": 2.0, "depth": 0},
         {"category": "alloc", "seconds": 1.0, "depth": 1},
         {"category": "launch", "seconds": 3.0, "depth": 0},
+        {"category": "rest", "seconds": 4.0, "depth": 0},
     ]
     assert parts_of({"events": events}) == {"launch": [2.0, 3.0]}
 

@@ -136,9 +136,11 @@ def test_profiling_blocks_and_commands_run(tmp_path, monkeypatch):
         assert (tmp_path / file).exists()
 
 
-def test_where_time_goes_commands_run(capsys):
+def test_where_time_goes_commands_run(capsys, monkeypatch):
     from picokernel import cli
+    from picokernel.bench import intensity
 
+    monkeypatch.setattr(intensity, "OPERATIONS", (0, 1, 16))
     (commands,) = code_blocks("where-time-goes.md", "sh")
     *commands, last = commands.splitlines()
     assert last.startswith("picokernel bench all ")  # in a test of its own

@@ -10,7 +10,8 @@ from .memory import fit_sizes
 from .tables import Section, Table, number, size_text, time_of
 
 SIZES = (10**8,)
-CATEGORIES = ("h2d", "op_lazy", "op", "launch", "sync", "d2h", "alloc")
+CATEGORIES = ("h2d", "op_lazy", "op", "launch", "sync", "d2h", "alloc", "rest")
+_REST = "rest"  # what of a call lies between its events
 _BYTES = 56  # per element, while all contenders hold their arrays and one of them runs
 _SETUP = """
 import numpy as np, picokernel as pk
@@ -86,7 +87,6 @@ def profiled(run):
         while open_until and open_until[-1] <= e.begin_ns:
             open_until.pop()
         event = {"name": e.name, "category": e.category, "seconds": e.duration_ns / 1e9}
-        event["end"] = (e.begin_ns + e.duration_ns - call.begin_ns) / 1e9
         event |= {k: e.args[k] for k in ("bytes", "page_faults") if k in e.args}
         found.append(event | {"depth": len(open_until)})
         open_until.append(e.begin_ns + e.duration_ns)
@@ -135,17 +135,19 @@ def _median_call(calls):
 
 
 def parts_of(call):
-    """category -> seconds of each of the call's own events: nested ones lie in those."""
+    """category -> seconds of each of the call's own events that say what they do: nested ones lie in
+    those."""
     parts = {}
     for event in call["events"]:
-        if event["depth"] == 0:
+        if event["depth"] == 0 and event["category"] != _REST:
             parts.setdefault(event["category"], []).append(event["seconds"])
     return parts
 
 
 def _after(call):
-    """Seconds from the last event's end to the call's."""
-    return call["seconds"] - max((event["end"] for event in call["events"]), default=0.0)
+    """Seconds behind the last event that says what it does."""
+    last = call["events"][-1]
+    return last["seconds"] if last["category"] == _REST else 0.0
 
 
 def sections(figures):
@@ -184,7 +186,8 @@ def _tree(name, call):
     for event in call["events"]:
         seconds = event["seconds"]
         share = f"{100 * seconds / call['seconds']:.1f} %"
-        speed = number(event["bytes"] / seconds / 1e9) if "bytes" in event and seconds else ""
+        moved = event.get("bytes", 0) if event["category"] != "op_lazy" else 0
+        speed = number(moved / seconds / 1e9) if moved and seconds else ""
         faults = f"{event['page_faults']:,}" if "page_faults" in event else ""
         rows.append(
             [
@@ -196,17 +199,14 @@ def _tree(name, call):
                 faults,
             ]
         )
-    rest = max(call["seconds"] - sum(sum(times) for times in parts_of(call).values()), 0.0)
-    after = min(_after(call), rest)
-    for what, seconds in (("between events", rest - after), ("after the last event", after)):
-        share = f"{100 * seconds / call['seconds']:.1f} %"
-        rows.append([f"· {what}", "", time_of(seconds), share, "", ""])
     return Table(["event", "category", "time", "share", "GB/s", "page faults"], rows, left=2)
 
 
 def _by_category(at):
     """category -> its sum in each call."""
     sums = [{c: sum(times) for c, times in parts_of(call).items()} for call in at["calls"]]
+    for of_call, call in zip(sums, at["calls"], strict=True):
+        of_call[_REST] = max(call["seconds"] - sum(of_call.values()), 0.0)
     return {c: [s.get(c, 0.0) for s in sums] for c in CATEGORIES if any(c in s for s in sums)}
 
 

@@ -13,6 +13,7 @@ _CATEGORIES = {
     "sync": "#efb118",
     "d2h": "#ff725c",
     "alloc": "#9c6b4e",
+    "rest": "#bbbbbb",
 }
 
 
