@@ -231,6 +231,12 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf,
 
 }  // namespace
 
+static uint64_t bytes_of(const driver::OutputSpec& spec) {
+  uint64_t bytes = size_of(spec.dtype);
+  for (const int64_t size : spec.shape) bytes *= static_cast<uint64_t>(size);
+  return bytes;
+}
+
 PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* objects,
               std::span<driver::Arg> outs, PyObject** out_objects) {
   const Pin pin(entry.fixed->uses);
@@ -249,14 +255,11 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
   for (size_t i = 0; i < specs.size(); ++i) {
     if (out_objects[i] != nullptr) continue;
     static const trace::NameId name = trace::intern("output");
-    trace::Span span(trace::Category::alloc, name);
+    const trace::Span span(trace::Category::alloc, name, trace::enabled() ? bytes_of(specs[i]) : 0);
     out_objects[i] = new_output(specs[i]);
     if (out_objects[i] == nullptr) return nullptr;
     kept.push_back(nb::steal(out_objects[i]));
     read_array(out_objects[i], outs[i]);
-    if (span.recording())
-      span.set_arg(
-          static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(out_objects[i]))));
   }
   if (entry.source != nullptr) {
     std::vector<PyObject*> given(objects, objects + args.size());
@@ -264,13 +267,13 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
     copies.insert(copies.end(), entry.reversed.begin(), entry.reversed.end());
     for (const size_t i : copies) {
       static const trace::NameId name = trace::intern("copy of an argument");
-      trace::Span span(trace::Category::alloc, name);
-      PyObject* copy = PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(given[i]), NPY_CORDER);
+      auto* const original = reinterpret_cast<PyArrayObject*>(given[i]);
+      const trace::Span span(trace::Category::alloc, name,
+                             static_cast<uint64_t>(PyArray_NBYTES(original)));
+      PyObject* copy = PyArray_NewCopy(original, NPY_CORDER);
       if (copy == nullptr) return nullptr;
       kept.push_back(nb::steal(copy));
       given[i] = copy;
-      if (span.recording())
-        span.set_arg(static_cast<uint64_t>(PyArray_NBYTES(reinterpret_cast<PyArrayObject*>(copy))));
     }
     std::vector<PyObject*> results(out_objects, out_objects + outs.size());
     std::vector<std::pair<PyObject*, PyObject*>> reversed;  // what is written, and its copy

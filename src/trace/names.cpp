@@ -80,7 +80,8 @@ TableId register_ops(std::vector<OpInfo> ops, std::string_view backend) {
   PK_CHECK(t.op_tables < kMaxTables, "too many instrumented twins");
   auto* table = new OpTable{.ops = std::move(ops), .backend = id, .counted = {}};
   const auto counts = [&](size_t op) {
-    return op < table->ops.size() && counts_faults(table->ops[op].category);
+    return op < table->ops.size() &&
+           counts_faults(table->ops[op].category, static_cast<uint64_t>(table->ops[op].bytes));
   };
   auto counted = std::make_unique<bool[]>(table->boundaries());
   for (size_t i = 0; i < table->boundaries(); ++i)

@@ -68,7 +68,7 @@ class Decoder {
 
   static void add_argument(Event& e, const Record& record) {
     const std::string_view key = category_argument(record.category);
-    const bool memory = counts_faults(record.category);
+    const bool memory = is_memory(record.category);
     const auto amount = static_cast<int64_t>(memory ? record.arg & kMostBytes : record.arg);
     e.args.emplace_back(key, amount);
     if (key == "bytes") add_rate(e, "GB/s", amount);
@@ -107,7 +107,8 @@ class Decoder {
         add_rate(e, "GB/s", op.bytes);
         add_rate(e, "GFLOP/s", op.operations);
       }
-      if (counts_faults(op.category)) add_faults(e, faults[0] - faults[-1]);
+      if (counts_faults(op.category, static_cast<uint64_t>(op.bytes)))
+        add_faults(e, faults[0] - faults[-1]);
       if (!e.backend.empty()) e.args.emplace_back("backend", e.backend);
       out.push_back(std::move(e));
     }

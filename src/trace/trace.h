@@ -65,9 +65,13 @@ constexpr std::string_view category_argument(Category category) {
   return names[static_cast<size_t>(category)];
 }
 
-/// Do its spans count the page faults of their thread?
-constexpr bool counts_faults(Category category) {
+constexpr bool is_memory(Category category) {
   return category == Category::h2d || category == Category::d2h || category == Category::alloc;
+}
+/// Does a span of so many bytes count the page faults of its thread? Less memory faults four times
+/// at most, which takes no longer than asking the system.
+constexpr bool counts_faults(Category category, uint64_t bytes) {
+  return is_memory(category) && bytes >= 16384;
 }
 
 using NameId = uint32_t;
@@ -121,12 +125,13 @@ class Span {
         arg_(arg),
         name_(name),
         backend_(backend),
-        category_(category) {
-    if (begin_ != 0 && counts_faults(category)) faults_ = page_faults();
+        category_(category),
+        counts_(begin_ != 0 && counts_faults(category, arg)) {
+    if (counts_) faults_ = page_faults();
   }
   ~Span() {
     if (begin_ == 0) return;
-    if (counts_faults(category_))
+    if (counts_)
       complete_memory(category_, name_, begin_, now(), arg_, page_faults() - faults_, backend_);
     else
       complete(category_, name_, begin_, now(), arg_, backend_);
@@ -135,7 +140,6 @@ class Span {
   Span& operator=(const Span&) = delete;
 
   bool recording() const noexcept { return begin_ != 0; }
-  void set_arg(uint64_t arg) noexcept { arg_ = arg; }
   void set_name(NameId name) noexcept { name_ = name; }
 
  private:
@@ -145,6 +149,7 @@ class Span {
   NameId name_;
   BackendId backend_;
   Category category_;
+  bool counts_;
 };
 
 /// What happens between two neighbouring stamps of an instrumented twin.

@@ -119,7 +119,10 @@ TEST(Session, SpansOfMemoryCountThePageFaultsOfTheirThread) {
   }
   const auto all = static_cast<int64_t>(page_faults()) - before;
   {
-    const Span copy(Category::d2h, intern("quiet"), 8);
+    const Span copy(Category::d2h, intern("quiet"), 1 << 14);
+  }
+  {
+    const Span copy(Category::d2h, intern("small"), 8);
   }
   session.stop();
   const int64_t faults = arg<int64_t>(find(session.events(), "faulting"), "page_faults");
@@ -130,7 +133,9 @@ TEST(Session, SpansOfMemoryCountThePageFaultsOfTheirThread) {
 #endif
   EXPECT_EQ(arg<int64_t>(find(session.events(), "faulting"), "bytes"), (int64_t{1} << 40) - 1);
   EXPECT_EQ(arg<int64_t>(find(session.events(), "quiet"), "page_faults"), 0);
-  EXPECT_EQ(arg<int64_t>(find(session.events(), "quiet"), "bytes"), 8);
+  EXPECT_EQ(arg<int64_t>(find(session.events(), "quiet"), "bytes"), 1 << 14);
+  EXPECT_EQ(arg<int64_t>(find(session.events(), "small"), "bytes"), 8);
+  EXPECT_FALSE(has_arg(find(session.events(), "small"), "page_faults"));
 }
 
 TEST(Session, PhasesSumToTheirCall) {
@@ -431,7 +436,7 @@ TEST(Stamps, OneEventForEachOperation) {
 
 TEST(Stamps, CopiesAndAllocationsCountPageFaults) {
   const auto op = [](Category category, const char* name) {
-    return OpInfo{.category = category, .name = intern(name), .ir_op = {}, .user_location = {}};
+    return OpInfo{.category = category, .name = intern(name), .bytes = 1 << 20};
   };
   const TableId table =
       register_ops({op(Category::op, "a"), op(Category::h2d, "b"), op(Category::d2h, "c"),

@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from .. import backends
+from .duel import Contender, duel
 from .tables import Section, Table, number
 
 # Twenty kernels of different structure; prints the milliseconds of each first call.
@@ -73,6 +75,23 @@ event = (extra[1] - extra[0]) / 20
 print(event * 1e9, (extra[0] - 2 * event) * 1e9)
 """
 
+# Calls of some 10 us and of 1 ms on a machine of these years; MLX needs more for any.
+_PROFILED_SIZES = {
+    "numpy": (30_000, 1_500_000),
+    "cpu": (100_000, 4_000_000),
+    "mlx": (1_000, 300_000),
+}
+_CALLS = """
+import numpy as np, picokernel as pk
+a, b, c = (np.random.default_rng(i).random({n}, dtype=np.float32) for i in range(3))
+f = pk.kernel(lambda a, b, c: a * b + c, backend={backend!r})
+f(a, b, c)
+def plain():
+    for _ in range({calls}): f(a, b, c)
+def profiled():
+    with pk.profile(): plain()
+"""
+
 
 def _python(*command, **variables):
     """The numbers that a program prints. Nothing is on disk unless `variables` say so."""
@@ -136,6 +155,22 @@ def _profiler():
     return {"numpy": {"event": found[0], "call": found[1]}} if found else {}
 
 
+def _profiled(repeats):
+    """backend -> n -> seconds per call, plain and profiled, of each round."""
+    figures = {}
+    for backend, sizes in _PROFILED_SIZES.items():
+        if backends()[backend]:
+            continue
+        for n, calls in zip(sizes, (1000, 20), strict=True):
+            setup = _CALLS.format(n=n, backend=backend, calls=calls)
+            both = [Contender(name, setup, f"{name}()") for name in ("plain", "profiled")]
+            times = duel(both, repeats)
+            figures.setdefault(backend, {})[n] = {
+                name: [t / calls for t in rounds] for name, rounds in times.items()
+            }
+    return figures
+
+
 def costs(repeats=7, peers=False, say=print):
     """Figures of each table: contender -> ms of each round; of the profiler backend -> ns."""
     say("costs: first calls, imports, the profiler")
@@ -144,6 +179,7 @@ def costs(repeats=7, peers=False, say=print):
         "first call, kernel on disk": _on_disk(repeats, peers),
         "import": _imports(repeats),
         "profiler": _profiler(),
+        "profiled": _profiled(repeats),
     }
 
 
@@ -169,4 +205,15 @@ def sections(figures):
             for backend, ns in figures["profiler"].items()
         ]
         tables.append(Table(["profiler on", "ns per event", "ns per call beyond them"], rows))
+    rows = []
+    for backend, sizes in figures["profiled"].items():
+        for n, times in sizes.items():
+            middle = {name: f"{statistics.median(t) * 1e6:.1f}" for name, t in times.items()}
+            ratio = statistics.median(
+                p / q for p, q in zip(times["profiled"], times["plain"], strict=True)
+            )
+            rows.append([backend, f"{n:,}", middle["plain"], middle["profiled"], f"{ratio:.3f}"])
+    if rows:
+        head = ["a*b+c profiled", "elements", "us per call", "us profiled", "ratio"]
+        tables.append(Table(head, rows))
     return [Section("What surrounds a kernel", "Each in processes of their own.", tables)]
