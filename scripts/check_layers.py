@@ -23,7 +23,7 @@ LAYERS = {
         *("src/passes", "src/backend"),
     ],
     "tools": ["include", "src"],
-    "python/src": ["include", "src"],
+    "python/src": ["include", "src", "python/picokernel/bridge"],
 }
 # Below src/backend/: folders of text printing that every backend may include. Other folders are
 # siblings, which only BACKEND_LIST includes.
@@ -36,12 +36,15 @@ VENDORS = {
     r"(cuda|nvrtc|nvml|cupti|cub/|thrust/)": "src/backend/cuda",
     r"(Metal|MetalKit|Foundation|QuartzCore)/": "src/backend/metal",
     r"(CL|OpenCL)/": "src/backend/opencl",
-    r"mlx/": "src/backend/mlx",
+    r"mlx/": "python/picokernel/bridge",
     r"(Python\.h|numpy/|nanobind/)": "python/src",
     r"CLI/": "tools/picoc",
     r"xxhash\.h": "src/support",
     r"nlohmann/": "src/trace",
 }
+
+# Public headers for programs that have MLX; no other one includes them.
+MLX_HEADERS = {"include/picokernel/mlx.h", "include/picokernel/mlx_primitive.h"}
 
 MAX_SRC_LINES = 30_000  # without tables that tools/fit writes
 GENERATED = re.compile(r"_coefficients\.h$")
@@ -90,10 +93,14 @@ def check_include(root: pathlib.Path, path: str, quote: str, name: str) -> str |
     """What is wrong with one include, or None."""
     for pattern, home in VENDORS.items():
         if re.match(pattern, name):
-            return None if within(path, home) else f"<{name}> belongs to {home}/ alone"
+            if within(path, home) or (pattern == r"mlx/" and path in MLX_HEADERS):
+                return None
+            return f"<{name}> belongs to {home}/ alone"
     target = resolve(root, path, name)
     if target is None:
         return f'"{name}" is no file of this tree' if quote == '"' else None
+    if target in MLX_HEADERS and path not in MLX_HEADERS:
+        return f"{target} is for programs that have MLX"
     layer, backend, target_backend = layer_of(path), backend_of(path), backend_of(target)
     if layer is None:
         return f"{path} lies in no layer"

@@ -16,6 +16,7 @@
 
 #include <picokernel/accuracy.h>
 #include <picokernel/array.h>
+#include <picokernel/deferred.h>
 #include <picokernel/expr.h>
 
 namespace picokernel {
@@ -122,6 +123,8 @@ class PK_API AnyKernel {
 
   void launch(std::span<const Argument> args, std::span<const Argument> outs) const;
   std::vector<Array> call(std::span<const Argument> args) const;
+  /// The call, checked, for a graph that makes it later. Arrays need no memory yet.
+  DeferredCall* defer(std::span<const Argument> args) const;
   std::string ir() const;
   std::string source(std::string_view backend) const;
   std::string_view backend() const;
@@ -209,6 +212,17 @@ template <class A>
 inline constexpr bool kTraced =
     std::is_same_v<std::remove_cvref_t<A>, Expr> || std::is_same_v<std::remove_cvref_t<A>, Out>;
 
+// How calls on arrays of a library with a graph of its own are made; picokernel/mlx.h has MLX's.
+template <class A>
+struct LibraryOf {};
+template <class A>
+concept OfLibrary = requires { typename LibraryOf<std::remove_cvref_t<A>>::Array; };
+// The first of these types that is one.
+template <class A, class... B>
+struct FirstLibrary : FirstLibrary<B...> {};
+template <OfLibrary A, class... B>
+struct FirstLibrary<A, B...> : LibraryOf<std::remove_cvref_t<A>> {};
+
 template <class P>
 P parameter(const Expr& e) {
   static_assert(std::is_same_v<P, Expr> || std::is_same_v<P, Out>,
@@ -239,7 +253,7 @@ class Kernel {
   /// array for std::array), or nothing; or takes pk::out(array) for each of them after the
   /// arguments. Throws CompileError or LaunchError; nothing has been written then.
   template <class... A>
-    requires(!(detail::kTraced<A> || ...))
+    requires(!((detail::kTraced<A> || detail::OfLibrary<A>) || ...))
   auto operator()(A&&... args) const {
     constexpr size_t given = sizeof...(A);
     static_assert(
@@ -263,6 +277,21 @@ class Kernel {
     requires((detail::kTraced<A> || ...))
   auto operator()(A&&... args) const {
     return function_(std::forward<A>(args)...);
+  }
+
+  /// On arrays of a library with a graph of its own, lazily: see picokernel/mlx.h.
+  template <class... A>
+    requires(detail::OfLibrary<A> || ...)
+  auto operator()(A&&... args) const {
+    using Library = detail::FirstLibrary<A...>;
+    static_assert(sizeof...(A) == kParameters, "a call passes one argument per parameter");
+    auto results = Library::call(any_, std::forward<A>(args)...);
+    if constexpr (std::is_same_v<typename Signature::Result, Expr>)
+      return std::move(results[0]);
+    else if constexpr (Result::count != 0)
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return std::array<typename Library::Array, Result::count>{std::move(results[I])...};
+      }(std::make_index_sequence<Result::count>());
   }
 
   /// The same kernel on another backend. Throws LaunchError if that is not live.

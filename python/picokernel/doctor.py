@@ -9,6 +9,7 @@ import picokernel as pk
 
 from .ceilings import ceilings
 from .report import duration
+from . import mlx_bridge
 
 
 def report():
@@ -16,6 +17,8 @@ def report():
     lines = [f"picokernel {pk.__version__}, Python {platform.python_version()}", "", "Backends"]
     for name, why_not in pk.backends().items():
         lines.append(f"  {name:<8}{'live' if not why_not else 'not live: ' + why_not}")
+        if name == "mlx" and not why_not:
+            lines.append(f"{'':10}bridge for native code inside its graph: {mlx_bridge.state()}")
     lines += ["", "Machine"]
     lines += [f"  {name:<16}{value}" for name, value in machine().items()]
     lines += ["", "Ceilings: a*b+c in float32, measured once and kept with the compiled kernels"]

@@ -2,6 +2,7 @@
 
 import itertools
 import linecache
+import re
 import threading
 import weakref
 
@@ -25,10 +26,10 @@ _thread = threading.local()
 _threads = weakref.WeakSet()  # of every _Kept
 
 
-def opened(text, entry, backend, stamp=None, lines=(), lazy=()):
+def opened(text, entry, backend, stamp=None, lines=(), lazy=(), **names):
     """The function `entry` of a printed source. With `stamp`, its instrumented twin: `stamp()` runs
     before the first of these lines (numbers from 1) and after each of them. What the `lazy` ones
-    assign is evaluated before that."""
+    assign is evaluated before that. `names`: what else it sees."""
     name = f"<picokernel {backend} {entry}>"
     if stamp is not None:
         text = _instrumented(text, lines, lazy)
@@ -37,7 +38,7 @@ def opened(text, entry, backend, stamp=None, lines=(), lazy=()):
         name = f"{name[:-1]} {next(_numbers)}>"
     # Tracebacks show the printed lines.
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    space = {"np": np, "scratch": _scratch_pool(), "_s": stamp}
+    space = {"np": np, "scratch": _scratch_pool(), "_s": stamp, **names}
     if "ml_dtypes." in text:
         import ml_dtypes
 
@@ -50,6 +51,37 @@ def opened(text, entry, backend, stamp=None, lines=(), lazy=()):
     function = space.pop(entry)  # no cycle: who drops it drops all of it
     weakref.finalize(function, linecache.cache.pop, name, None).atexit = False
     return function
+
+
+_BODY = "_body"
+_HOST_LINE = re.compile(r"    (s\d+) = |    (v\d+) = mx\.array\(")  # numbers, and arrays made of them
+_STORE = re.compile(r"    (\w+)\[\.\.\.\] = (\w+)$")
+
+
+def fused(text, entry):
+    """The function of MLX's arrays in a printed source, with all that it does to arrays in one
+    `mx.compile`. Numbers enter that as arrays, so a new value compiles nothing."""
+    head, *lines = text.splitlines()
+    parameters = head[head.index("(") + 1 : head.rindex(")")].split(", ")
+    host = [line for line in lines if _HOST_LINE.match(line)]
+    numbers = [m[2] for line in host if (m := _HOST_LINE.match(line))[2]]
+    body = [line for line in lines if not _HOST_LINE.match(line)]
+    results = body.pop().removeprefix("    return ") if body[-1].startswith("    return") else "()"
+    stores = []  # the last lines bind arguments anew
+    while body and (store := _STORE.match(body[-1])) and store[1] in parameters:
+        stores.insert(0, store.groups())
+        body.pop()
+    used = "\n".join([*body, results, *(value for _, value in stores)])
+    arrays = [n for n in [*parameters, *numbers] if re.search(rf"\b{n}\b", used)]
+    inner = f"def {_BODY}({', '.join(arrays)}):"
+    values = "".join(value + ", " for _, value in stores)
+    function = opened("\n".join([inner, *body, f"    return {results}, ({values})"]), _BODY, "mlx")
+    call = [f"    r, w = {_BODY}({', '.join(arrays)})"]
+    call += [f"    {name}[...] = w[{i}]" for i, (name, _) in enumerate(stores)]
+    import mlx.core as mx
+
+    outer = "\n".join([head, *host, *call, "    return r"])
+    return opened(outer, entry, "mlx", **{_BODY: mx.compile(function)})
 
 
 def _instrumented(text, lines, lazy):

@@ -4,6 +4,7 @@
 
 #include "automatic.h"
 #include "foreign.h"
+#include "own_arrays.h"
 
 namespace picokernel::python {
 
@@ -137,6 +138,8 @@ PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, P
   if (k.kernel == nullptr) throw_launch_error("this kernel was never initialised");
   const size_t named = keywords == nullptr ? 0 : static_cast<size_t>(PyTuple_GET_SIZE(keywords));
   if (is_inline(args, count + named)) return call_inline(self, args, count, keywords);
+  if (named == 0)
+    if (PyObject* result = call_like_before_on_own_arrays(self, args, count)) return result;
   if (count <= k.parameters.size() && any_foreign(args, count, keywords))
     return call_foreign(self, args, count, keywords);
   const Bound b = bind(k, args, count, keywords);

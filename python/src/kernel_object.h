@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "core.h"
+#include "driver/deferred.h"
 #include "trace/trace.h"
 
 namespace picokernel::python {
@@ -21,9 +22,9 @@ struct Entry;
 struct FixedState;
 
 // Printed source as a Python function, and its instrumented twins once a call was recorded: plain,
-// and split at each lazy operation.
+// and split at each lazy operation. For MLX's arrays, the same function with its operations fused.
 struct SourceKernel {
-  nb::object function, twins[2];
+  nb::object function, twins[2], fused;
 };
 
 struct Parameter {
@@ -89,7 +90,7 @@ struct FixedState {
   uint64_t key = 0;      // of its plans and traces in the driver; never used again
   nb::object constants;  // its key in `by_constants`; null: there are none
   std::vector<Hidden> hidden;
-  std::map<const driver::Plan*, std::unique_ptr<Entry>> entries;
+  std::map<std::pair<const driver::Plan*, const backend::Backend*>, std::unique_ptr<Entry>> entries;
   uint64_t last_use = 0;
   uint32_t uses = 0;  // by calls in progress: it stays
 
@@ -134,12 +135,15 @@ struct Layout {
 // A call seen before.
 struct Entry {
   const driver::Plan* plan = nullptr;
-  const backend::Backend* backend = nullptr;
+  const backend::Backend* backend = nullptr;  // of the call; the plan's may serve it
   FixedState* fixed = nullptr;
   const Note* note = nullptr;
   bool release_lock = false;          // long enough for other threads to run meanwhile
   std::vector<nb::object> constants;  // per parameter: the static value; null: an argument
   std::shared_ptr<SourceKernel> source;
+  // Of calls in MLX's graph: null before any, and the results' layouts.
+  std::shared_ptr<driver::DeferredPlans> deferred;
+  std::vector<Layout> deferred_outs;
   bool writes_out_only = false;  // a launch with out= is all that there is to do
   std::vector<Layout> layouts;   // of the arguments, hidden ones included
   std::vector<size_t> reversed;  // arguments that the library refuses for their negative strides
@@ -223,9 +227,10 @@ std::shared_ptr<SourceKernel> open_source(KernelState& k, const Entry& entry);
 /// Makes the instrumented twin if there is none; throws ErrorSet.
 void prepare_twin(Entry& entry);
 /// Calls the printed function, or its twin while somebody records, and gives what that returns;
-/// null with an error set.
+/// null with an error set. `other`: calls that function instead.
 PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
-                     PyObject* const* objects, PyObject* const* outs, size_t out_count);
+                     PyObject* const* objects, PyObject* const* outs, size_t out_count,
+                     const nb::object& other = {});
 
 /// A Python number that this parameter fixes while tracing: ints choose a power's type and whether
 /// it is allowed; for these floats NumPy has functions of their own.
@@ -298,7 +303,7 @@ int KernelState::visit(F&& f) const {
       if (const int r = all(state->constants.ptr())) return r;
       for (const Hidden& h : state->hidden)
         if (const int r = all(h.constant.ptr())) return r;
-      for (const auto& [plan, entry] : state->entries)
+      for (const auto& [key, entry] : state->entries)
         for (const nb::object& o : entry->constants)
           if (const int r = all(o.ptr())) return r;
     }

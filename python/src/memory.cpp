@@ -5,6 +5,7 @@
 
 #include "arguments.h"
 #include "core.h"
+#include "mlx_bridge.h"
 
 namespace picokernel::python {
 
@@ -41,7 +42,13 @@ void bind_memory(nb::module_& m) {
         "An uninitialised NumPy array in C order, as numpy.empty gives, whose memory begins on a "
         "page boundary and from 4 MiB on lies in huge pages where the system has them. It comes "
         "from the pool of results, and goes there when the array is dropped.");
-  m.def("trim", &trim, "Returns what the pools keep to the system; gives the bytes.");
+  m.def(
+      "trim",
+      [] {
+        const graph::Bridge* const bridge = known_mlx_bridge();
+        return trim() + (bridge == nullptr ? 0 : bridge->trim());
+      },
+      "Returns what the pools keep to the system; gives the bytes.");
 }
 
 }  // namespace picokernel::python

@@ -111,12 +111,12 @@ PyObject* method_last_plan(PyObject* object, PyObject* backend_name) noexcept {
     const Entry* last = k.front() != nullptr ? k.front()->recent[0] : nullptr;
     if (last == nullptr) Py_RETURN_NONE;
     Pin pin(last->fixed->uses);
-    const backend::Backend* backend =
-        backend_name == Py_None || utf8(backend_name) == last->backend->name
-            ? last->backend
-            : &backend_to_look_at(utf8(backend_name));
     const driver::Plan* plan = last->plan;
-    if (backend != last->backend) {
+    const backend::Backend* backend = backend_name == Py_None ? &plan->backend()
+                                      : utf8(backend_name) == last->backend->name
+                                          ? last->backend
+                                          : &backend_to_look_at(utf8(backend_name));
+    if (backend != &plan->backend()) {
       std::vector<driver::Arg> args;
       for (const Layout& layout : last->layouts) {
         driver::Arg arg = layout.arg;

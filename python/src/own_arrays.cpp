@@ -4,7 +4,10 @@
 #include <algorithm>
 
 #include "automatic.h"
-#include "support/check.h"
+#include "driver/backends.h"
+#include "driver/deferred.h"
+#include "mlx_arrays.h"
+#include "mlx_bridge.h"
 
 namespace picokernel::python {
 
@@ -27,90 +30,12 @@ std::string supported_types() {
   return text;
 }
 
-nb::object mlx() {
-  PyObject* module = PyImport_ImportModule("mlx.core");
-  if (module == nullptr) throw ErrorSet{};
-  return nb::steal(module);
-}
-
-// A NumPy array's copy there.
-nb::object copied_to_library(PyObject* array) {
-  static const trace::NameId name = trace::intern("copy to MLX");
-  auto* const a = reinterpret_cast<PyArrayObject*>(array);
-  const trace::Span span(trace::Category::h2d, name, static_cast<uint64_t>(PyArray_NBYTES(a)));
-  nb::object forward = nb::borrow(array);
-  for (int d = 0; d < PyArray_NDIM(a); ++d)
-    if (PyArray_STRIDE(a, d) < 0) {  // MLX refuses these
-      forward = nb::steal(PyArray_NewCopy(a, NPY_CORDER));
-      if (!forward.is_valid()) throw ErrorSet{};
-      break;
-    }
-  const nb::object space = mlx();
-  if (PyArray_TYPE(a) == number_of_dtype(DType::bf16))  // which MLX's reader does not know
-    return space.attr("array")(forward.attr("view")("uint16")).attr("view")(space.attr("bfloat16"));
-  // MLX makes float32 of float64 unless told not to.
-  return PyArray_TYPE(a) == NPY_DOUBLE
-             ? space.attr("array")(forward, nb::arg("dtype") = space.attr("float64"))
-             : space.attr("array")(forward);
-}
-
-// A complex array or number of MLX or NumPy as MLX's pairs of reals, and back.
-nb::object pairs_of(PyObject* object, DType dtype) {
-  const nb::object space = mlx();
-  if (!is_mlx_array(object)) {
-    const nb::object pairs = nb::steal(as_pairs(object));
-    if (!pairs.is_valid()) throw ErrorSet{};
-    return copied_to_library(pairs.ptr());
-  }
-  PK_CHECK(dtype == DType::c64, numpy_name(dtype));  // all that MLX has
-  return space.attr("expand_dims")(nb::borrow(object), -1).attr("view")(space.attr("float32"));
-}
-nb::object complex_of_pairs(nb::handle pairs) {
-  const nb::object space = mlx();
-  return space.attr("squeeze")(pairs.attr("view")(space.attr("complex64")), -1);
-}
-
-void copy_back(PyObject* array, nb::handle value) {
-  static const trace::NameId name = trace::intern("copy from MLX");
-  auto* const a = reinterpret_cast<PyArrayObject*>(array);
-  const trace::Span span(trace::Category::d2h, name, static_cast<uint64_t>(PyArray_NBYTES(a)));
-  const nb::object host = nb::steal(PyArray_FromAny(value.ptr(), nullptr, 0, 0, 0, nullptr));
-  if (!host.is_valid() || PyArray_CopyInto(a, reinterpret_cast<PyArrayObject*>(host.ptr())) < 0)
-    throw ErrorSet{};
-}
-
-void put_back(PyObject* array, nb::handle value) {
-  if (PyArray_Check(array))
-    copy_back(array, value);
-  else if (PyObject_SetItem(array, Py_Ellipsis, value.ptr()) != 0)
-    throw ErrorSet{};
-}
-
-void refuse_complex128(DType dtype, const KernelState& k) {
-  if (dtype == DType::c128)
-    throw_launch_error("a result of " + describe_kernel(k) + " is complex128, which MLX lacks",
-                       {"complex64 arrays are fine", "hint: z.astype(np.complex64)"});
-}
-
 // The n-th of addresses that nobody reads: beyond all of processes, and an array's reach apart.
 void* unread_address(size_t n) {
   return reinterpret_cast<void*>((uintptr_t{1} << 62) + (uintptr_t{n} << 48));
 }
 
 }  // namespace
-
-bool is_mlx_array(PyObject* object) {
-  static PyTypeObject* known = nullptr;  // kept by the module, which is never unloaded
-  if (known != nullptr) return Py_TYPE(object) == known;
-  const std::string_view name = Py_TYPE(object)->tp_name;
-  if (name != "mlx.core.array" && name != "array") return false;
-  PyObject* const module = PyDict_GetItemString(PyImport_GetModuleDict(), "mlx.core");
-  if (module == nullptr) return false;
-  const nb::object type = nb::steal(PyObject_GetAttrString(module, "array"));
-  if (type.ptr() != reinterpret_cast<PyObject*>(Py_TYPE(object))) return false;
-  known = Py_TYPE(object);
-  return true;
-}
 
 const backend::Backend* own_arrays_backend(const backend::Backend* named) {
   // Where the data is decides: nothing is copied there, and results stay lazy.
@@ -168,53 +93,310 @@ PyObject* StandIns::stand_in(PyObject* array, const std::string& what) {
   return made;
 }
 
-PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::Backend& backend) {
-  const StandIns stand_ins(*self->state, b);
-  Planned p = plan_call(self, stand_ins.bound(), backend);
-  Entry& entry = *p.entry;
-  remember(*self->state, &entry);
-  for (size_t i = 0; i < p.outs.size(); ++i)
-    if (p.outs[i].data == nullptr) p.outs[i].data = unread_address(p.args.size() + i);
-  entry.plan->inputs_to_copy(p.args, p.outs);  // its checks; MLX copies nothing
-  if (trace::enabled()) prepare_twin(entry);
-  const trace::Span span(trace::Category::call, entry.span, entry.elements, entry.trace_backend);
+namespace {
 
-  const size_t n = p.args.size();
-  std::vector<PyObject*> given(n), originals(n);
-  std::vector<nb::object> kept;
-  for (size_t i = 0; i < n; ++i) {
-    given[i] = originals[i] = stand_ins.original(p.objects[i]);
-    if (is_complex(p.args[i].dtype)) {
-      kept.push_back(pairs_of(given[i], p.args[i].dtype));
-      given[i] = kept.back().ptr();
-      continue;
-    }
-    if (!PyArray_Check(given[i])) continue;
-    kept.push_back(copied_to_library(given[i]));
-    given[i] = kept.back().ptr();
-  }
-  const nb::object results_tuple = nb::steal(run_source(entry, p.args, given.data(), nullptr, 0));
-  if (!results_tuple.is_valid()) return nullptr;
-  for (size_t i = 0; i < n; ++i)
-    if (entry.plan->written()[i] && given[i] != originals[i])
-      put_back(originals[i], is_complex(p.args[i].dtype) ? complex_of_pairs(nb::borrow(given[i]))
-                                                         : nb::borrow(given[i]));
-  std::vector<PyObject*> outs(entry.plan->outputs().size() + 1, nullptr);
+// What the call gives back: results of its own, or arrays of out=, which are bound to them.
+PyObject* handed_back(const Entry& entry, const Bound& b, const std::vector<nb::object>& values,
+                      const std::vector<PyObject*>& originals) {
+  std::vector<PyObject*> outs(values.size() + 1, nullptr);
   const bool many = b.out != nullptr && PyTuple_Check(b.out);
-  for (size_t i = 0; i + 1 < outs.size(); ++i) {
-    PyObject* value = PyTuple_GET_ITEM(results_tuple.ptr(), static_cast<Py_ssize_t>(i));
+  for (size_t i = 0; i < values.size(); ++i) {
     PyObject* const out = many ? PyTuple_GET_ITEM(b.out, static_cast<Py_ssize_t>(i)) : b.out;
     const bool own = out == nullptr || out == Py_None;
-    const DType dtype = own ? entry.plan->outputs()[i].dtype : p.outs[i].dtype;
-    if (is_complex(dtype)) {
-      refuse_complex128(dtype, *self->state);
-      kept.push_back(complex_of_pairs(nb::borrow(value)));
-      value = kept.back().ptr();
-    }
-    outs[i] = own ? value : out;
-    if (outs[i] != value) put_back(out, nb::borrow(value));
+    outs[i] = own ? values[i].ptr() : out;
+    if (!own) put_back(out, values[i]);
   }
   return results(*entry.note, originals.data(), outs.data(), false);
+}
+
+void refuse_complex128(const KernelState& k, std::span<const driver::Arg> outs) {
+  for (const driver::Arg& out : outs)
+    if (out.dtype == DType::c128)
+      throw_launch_error("a result of " + describe_kernel(k) + " is complex128, which MLX lacks",
+                         {"complex64 arrays are fine", "hint: z.astype(np.complex64)"});
+}
+
+struct Call {
+  StandIns stand_ins;
+  Planned planned;
+  std::vector<PyObject*> originals;  // of the arguments
+  std::vector<driver::Arg> outs;     // complete, at addresses that nobody reads
+
+  Call(KernelObject* self, const Bound& b, const backend::Backend& backend,
+       const backend::Backend& called)
+      : stand_ins(*self->state, b),
+        planned(plan_call(self, stand_ins.bound(), backend, true, &called)) {
+    const Entry& entry = *planned.entry;
+    remember(*self->state, planned.entry);
+    for (PyObject* object : planned.objects) originals.push_back(stand_ins.original(object));
+    outs = planned.outs;
+    const std::span<const driver::OutputSpec> specs = entry.plan->outputs();
+    for (size_t i = 0; i < outs.size(); ++i) {
+      if (outs[i].data != nullptr) continue;
+      outs[i] = {.dtype = specs[i].dtype,
+                 .rank = static_cast<uint8_t>(specs[i].shape.size()),
+                 .data = unread_address(planned.args.size() + i),
+                 .shape = specs[i].shape.data(),
+                 .strides = specs[i].strides.data()};
+    }
+    refuse_complex128(*self->state, outs);
+    entry.plan->inputs_to_copy(planned.args, outs);  // its checks; MLX copies nothing
+  }
+};
+
+// What the printed function of `entry` gives for these objects; those that it writes are bound
+// anew.
+std::vector<nb::object> run_printed(const Entry& entry, std::span<const driver::Arg> args,
+                                    std::span<const driver::Arg> outs,
+                                    const std::vector<PyObject*>& objects,
+                                    const nb::object& function) {
+  std::vector<PyObject*> given = objects;
+  std::vector<nb::object> kept;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (args[i].dtype == DType::c128 && is_mlx_array(given[i])) continue;  // pairs already
+    if (is_complex(args[i].dtype))
+      kept.push_back(pairs_of(given[i], args[i].dtype));
+    else if (PyArray_Check(given[i]))
+      kept.push_back(copied_to_library(given[i]));
+    else
+      continue;
+    given[i] = kept.back().ptr();
+  }
+  const nb::object tuple = nb::steal(run_source(entry, args, given.data(), nullptr, 0, function));
+  if (!tuple.is_valid()) throw ErrorSet{};
+  for (size_t i = 0; i < given.size(); ++i)
+    if (entry.plan->written()[i] && given[i] != objects[i])
+      put_back(objects[i], is_complex(args[i].dtype) ? complex_of_pairs(nb::borrow(given[i]))
+                                                     : nb::borrow(given[i]));
+  std::vector<nb::object> values;
+  for (size_t i = 0; i < outs.size(); ++i) {
+    values.push_back(nb::borrow(PyTuple_GET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i))));
+    if (is_complex(outs[i].dtype)) values.back() = complex_of_pairs(values.back());
+  }
+  return values;
+}
+
+PyObject* call_printed(KernelObject* self, const Bound& b, const backend::Backend& backend) {
+  static const trace::NameId fused = trace::intern("mx.compile of the printed source");
+  const Call call(self, b, backend, backend);
+  Entry& entry = *call.planned.entry;
+  const bool split = trace::enabled() && trace::splitting();  // one operation after the other
+  if (split) prepare_twin(entry);
+  const trace::Span span(trace::Category::call, entry.span, entry.elements, entry.trace_backend);
+  const auto run_by = [&](const nb::object& function) {
+    return run_printed(entry, call.planned.args, call.outs, call.originals, function);
+  };
+  std::vector<nb::object> values;
+  if (split) {
+    values = run_by({});
+  } else {
+    const trace::Span lazy(trace::Category::op_lazy, fused);
+    values = run_by(entry.source->fused);
+  }
+  return handed_back(entry, b, values, call.originals);
+}
+
+// ---- Our native code in MLX's graph ----------------------------------------------------------
+
+// At the n-th address that nobody reads, and those after it.
+std::vector<driver::Arg> args_of(const std::vector<Layout>& layouts, size_t n = 0) {
+  std::vector<driver::Arg> args;
+  args.reserve(layouts.size());
+  for (const Layout& layout : layouts) {
+    args.push_back(layout.arg);
+    args.back().data = unread_address(n++);
+    args.back().shape = layout.shape.data();
+    args.back().strides = layout.strides.data();
+  }
+  return args;
+}
+
+// What the printed form of a call needs, for its gradient and vmap.
+struct Printable : Remains {
+  Pin pin;  // of the entry; ends before `kernel`
+  nb::object kernel;
+  const Entry* entry = nullptr;
+  std::vector<nb::object> numbers;  // in order
+
+  Printable(KernelObject* self, const Entry& e)
+      : pin(e.fixed->uses), kernel(nb::borrow(reinterpret_cast<PyObject*>(self))), entry(&e) {}
+  ~Printable() override { pin = Pin(); }
+  // Results, then what it writes.
+  std::vector<nb::object> run(const graph::Bridge& bridge, const void* const* inputs,
+                              std::span<const uint64_t> bits) const;
+};
+
+std::vector<nb::object> Printable::run(const graph::Bridge& bridge, const void* const* inputs,
+                                       std::span<const uint64_t> bits) const {
+  std::vector<driver::Arg> args = args_of(entry->layouts);
+  const std::vector<driver::Arg> outs = args_of(entry->deferred_outs, args.size());
+  std::vector<PyObject*> objects;
+  std::vector<nb::object> kept;
+  size_t number = 0;
+  for (driver::Arg& arg : args) {
+    if (arg.kind == driver::Arg::Kind::scalar) {
+      arg.bits = bits[number];
+      kept.push_back(numbers[number++]);
+    } else {
+      kept.push_back(new_mlx_array());
+      bridge.rebind(array_in(kept.back().ptr()), *inputs++);
+    }
+    objects.push_back(kept.back().ptr());
+  }
+  KernelState& k = *reinterpret_cast<KernelObject*>(kernel.ptr())->state;
+  const Entry& printed =
+      entry_of_known_trace(k, *entry->fixed, entry->constants, *entry->backend, args, outs);
+  std::vector<nb::object> values =
+      run_printed(printed, args, outs, objects, printed.source->function);
+  for (size_t i = 0; i < objects.size(); ++i)
+    if (printed.plan->written()[i]) values.push_back(kept[i]);
+  return values;
+}
+
+class PythonCall final : public driver::Deferred {
+ public:
+  PythonCall(const graph::Bridge& bridge, std::span<const driver::Arg> args,
+             std::unique_ptr<Printable> printable)
+      : Deferred(printable->entry->deferred, args),
+        bridge_(bridge),
+        printable_(std::move(printable)) {}
+  ~PythonCall() override { bury(std::move(printable_)); }
+
+  const char* replay(const void* const* inputs, void* const* outputs) noexcept override {
+    const nb::gil_scoped_acquire locked;
+    thread_local std::string reason;
+    try {
+      const std::vector<nb::object> values = printable_->run(bridge_, inputs, numbers_);
+      for (size_t i = 0; i < values.size(); ++i)
+        bridge_.rebind(outputs[i], array_in(values[i].ptr()));
+      return nullptr;
+    } catch (const ErrorSet&) {
+      const nb::python_error error;
+      reason = nb::cast<std::string>(nb::str(error.value()));
+    } catch (const std::exception& e) {
+      reason = e.what();
+    }
+    return reason.c_str();
+  }
+
+ private:
+  const graph::Bridge& bridge_;
+  std::unique_ptr<Printable> printable_;
+};
+
+// New arrays: the results, then what is written. `objects`: the arguments, those of MLX's that are
+// arrays.
+std::vector<nb::object> enqueued(KernelObject* self, const Entry& entry,
+                                 const graph::Bridge& bridge, std::span<const driver::Arg> args,
+                                 PyObject* const* objects) {
+  static const trace::NameId enqueue = trace::intern("enqueue native code");
+  const trace::Span lazy(trace::Category::op_lazy, enqueue);
+  auto printable = std::make_unique<Printable>(self, entry);
+  std::vector<const void*> inputs;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].kind == driver::Arg::Kind::array)
+      inputs.push_back(array_in(objects[i]));
+    else
+      printable->numbers.push_back(nb::borrow(objects[i]));
+  std::vector<nb::object> values;
+  std::vector<void*> outputs;
+  for (size_t i = 0; i < entry.deferred->outputs.size(); ++i) {
+    values.push_back(new_mlx_array());
+    outputs.push_back(array_in(values.back().ptr()));
+  }
+  auto* const call = new PythonCall(bridge, args, std::move(printable));
+  if (const char* reason = bridge.enqueue(call, inputs.data(), inputs.size(), outputs.data()))
+    throw_launch_error(describe_kernel(*self->state) + ": " + reason);
+  return values;
+}
+
+PyObject* call_deferred(KernelObject* self, const Bound& b, const backend::Backend& cpu,
+                        const backend::Backend& called, const graph::Bridge& bridge) {
+  const Call call(self, b, cpu, called);
+  const std::vector<driver::Arg>& args = call.planned.args;
+  Entry& entry = *call.planned.entry;
+  const trace::Span span(trace::Category::call, entry.span, entry.elements, entry.trace_backend);
+  if (entry.deferred == nullptr) {
+    entry.deferred_outs = layouts_of(call.outs);
+    entry.deferred =
+        std::make_shared<driver::DeferredPlans>(*entry.plan, self->state->name, args, call.outs);
+  }
+  std::vector<PyObject*> given = call.originals;
+  std::vector<nb::object> kept;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].kind == driver::Arg::Kind::scalar || is_mlx_array(given[i])) continue;
+    kept.push_back(args[i].dtype == DType::c128 ? pairs_of(given[i], DType::c128)
+                                                : copied_to_library(given[i]));
+    given[i] = kept.back().ptr();
+  }
+  std::vector<nb::object> values = enqueued(self, entry, bridge, args, given.data());
+  size_t next = call.outs.size();
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!entry.plan->written()[i]) continue;
+    PyObject* const original = call.originals[i];
+    const nb::object& value = values[next++];
+    if (is_mlx_array(original))
+      bridge.rebind(array_in(original), array_in(value.ptr()));
+    else
+      put_back(original, value);
+  }
+  values.resize(call.outs.size());
+  return handed_back(entry, b, values, call.originals);
+}
+
+// The argument is of the kind of that call's.
+bool like(const graph::Bridge& bridge, PyObject* object, const Layout& layout, driver::Arg& arg) {
+  if (layout.arg.kind == driver::Arg::Kind::scalar) {
+    arg.kind = driver::Arg::Kind::array;
+    return read_argument(object, arg) == Read::done && arg.kind == layout.arg.kind &&
+           arg.dtype == layout.arg.dtype && arg.weak == layout.arg.weak;
+  }
+  graph::ArrayDescription d;
+  return is_mlx_array(object) && bridge.describe(array_in(object), &d) &&
+         d.dtype == layout.arg.dtype &&
+         std::equal(d.shape, d.shape + d.rank, layout.shape.begin(), layout.shape.end());
+}
+
+}  // namespace
+
+PyObject* call_like_before_on_own_arrays(KernelObject* self, PyObject* const* args, size_t count) {
+  KernelState& k = *self->state;
+  const graph::Bridge* const bridge = known_mlx_bridge();
+  if (bridge == nullptr || count != k.parameters.size() || k.front() == nullptr) return nullptr;
+  if (trace::enabled() && trace::splitting()) return nullptr;
+  if (std::none_of(args, args + count, is_mlx_array) || !k.front()->unchanged()) return nullptr;
+  if (const backend::Backend* named = named_backend_of(k);
+      (named != nullptr && named->name != "mlx") || !bridge->on_cpu())
+    return nullptr;
+  for (size_t i = 0; i < count; ++i)
+    if (is_fixed_number(k.parameters[i], args[i])) return nullptr;
+  for (const Entry* entry : k.front()->recent) {
+    if (entry == nullptr) return nullptr;
+    if (entry->deferred == nullptr || entry->layouts.size() != count ||
+        entry->note->kind != Note::Kind::value ||
+        entry->deferred->outputs.size() != entry->deferred_outs.size())  // it writes
+      continue;
+    std::vector<driver::Arg> given = args_of(entry->layouts);
+    size_t alike = 0;
+    while (alike < count && like(*bridge, args[alike], entry->layouts[alike], given[alike]))
+      ++alike;
+    if (alike != count) continue;
+    entry->plan->inputs_to_copy(given, args_of(entry->deferred_outs, count));  // its checks
+    const trace::Span span(trace::Category::call, entry->span, entry->elements,
+                           entry->trace_backend);
+    return enqueued(self, *entry, *bridge, given, args).front().release().ptr();
+  }
+  return nullptr;
+}
+
+PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::Backend& backend) {
+  const backend::Backend* const cpu = driver::find_backend("cpu");
+  const graph::Bridge* const bridge =
+      cpu != nullptr && why_not_live(*cpu).empty() ? mlx_bridge() : nullptr;
+  const bool split = trace::enabled() && trace::splitting();
+  if (bridge != nullptr && bridge->on_cpu() && !split)
+    return call_deferred(self, b, *cpu, backend, *bridge);
+  return call_printed(self, b, backend);
 }
 
 }  // namespace picokernel::python

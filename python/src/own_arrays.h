@@ -1,12 +1,10 @@
 // Calls on the arrays of a source backend's own library, which stay where they are.
 #pragma once
 
+#include "mlx_arrays.h"
 #include "planning.h"
 
 namespace picokernel::python {
-
-/// An array of mlx.core.
-bool is_mlx_array(PyObject* object);
 
 /// The backend that computes on arrays of MLX as they are, if the one named does; null: no. `named`
 /// is null if where the data is decides.
@@ -32,5 +30,9 @@ class StandIns {
 /// Runs the kernel lazily; results are the library's arrays. NumPy arrays beside them are copied
 /// there, and back if the kernel writes them.
 PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::Backend& backend);
+
+/// The same for a call like one before, of positional arguments, that writes nothing of the
+/// caller's. Null without an error: it is something else.
+PyObject* call_like_before_on_own_arrays(KernelObject* self, PyObject* const* args, size_t count);
 
 }  // namespace picokernel::python

@@ -100,23 +100,10 @@ driver::Traced trace_function(const Planning& p, std::span<const frontend::ArgSp
   }
 }
 
-std::vector<Layout> layouts_of(std::span<const driver::Arg> args) {
-  std::vector<Layout> layouts;
-  for (const driver::Arg& a : args) {
-    Layout layout{.arg = a,
-                  .shape = std::vector<int64_t>(a.shape, a.shape + a.rank),
-                  .strides = std::vector<int64_t>(a.strides, a.strides + a.rank)};
-    layout.arg.data = nullptr;
-    layout.arg.name = nullptr;
-    layouts.push_back(std::move(layout));
-  }
-  return layouts;
-}
-
 Entry& entry_for(KernelState& k, const driver::Plan& plan, const backend::Backend& backend,
                  FixedState& fixed, std::vector<nb::object> constants,
                  std::span<const driver::Arg> args) {
-  if (const auto known = fixed.entries.find(&plan); known != fixed.entries.end()) {
+  if (const auto known = fixed.entries.find({&plan, &backend}); known != fixed.entries.end()) {
     // Equal constants may be other objects now; calls compare pointers.
     std::swap(known->second->constants, constants);
     return *known->second;
@@ -141,13 +128,13 @@ Entry& entry_for(KernelState& k, const driver::Plan& plan, const backend::Backen
     if (backend.name == "mlx" && std::any_of(args[i].strides, args[i].strides + args[i].rank,
                                              [](int64_t s) { return s < 0; }))
       entry->reversed.push_back(i);
-  if (prints_source(backend)) entry->source = open_source(k, *entry);
+  if (prints_source(plan.backend())) entry->source = open_source(k, *entry);
   entry->writes_out_only = entry->note->kind == Note::Kind::value &&
                            !entry->note->hands_back_argument && entry->source == nullptr &&
                            !entry->release_lock;
   entry->constants = std::move(constants);
   // Opening source runs Python code, and so other threads.
-  const auto [known, added] = fixed.entries.emplace(&plan, std::move(entry));
+  const auto [known, added] = fixed.entries.emplace(std::pair(&plan, &backend), std::move(entry));
   k.entry_count += added;
   return *known->second;
 }
@@ -182,8 +169,21 @@ void read_outs(const KernelState& k, const Bound& b, Planned& p) {
 
 }  // namespace
 
-Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& backend,
-                  bool to_run) {
+std::vector<Layout> layouts_of(std::span<const driver::Arg> args) {
+  std::vector<Layout> layouts;
+  for (const driver::Arg& a : args) {
+    Layout layout{.arg = a,
+                  .shape = std::vector<int64_t>(a.shape, a.shape + a.rank),
+                  .strides = std::vector<int64_t>(a.strides, a.strides + a.rank)};
+    layout.arg.data = nullptr;
+    layout.arg.name = nullptr;
+    layouts.push_back(std::move(layout));
+  }
+  return layouts;
+}
+
+Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& backend, bool to_run,
+                  const backend::Backend* called) {
   KernelState& k = *self->state;
   constexpr int kMaxTraces = 16;  // each trace that starts again has fixed or added an argument
   std::string changed;
@@ -277,7 +277,8 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
     }
     p.plan = plan;
     if (!to_run) return p;
-    p.entry = &entry_for(k, *plan, backend, fixed, std::move(constants), p.args);
+    p.entry = &entry_for(k, *plan, called != nullptr ? *called : backend, fixed,
+                         std::move(constants), p.args);
     if (b.out != nullptr) check_outs(k, *p.entry->note);
     p.outs.resize(plan->outputs().size());
     p.out_objects.resize(plan->outputs().size() + 1, nullptr);  // never empty
@@ -286,6 +287,19 @@ Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& ba
         PyArray_DiscardWritebackIfCopy(reinterpret_cast<PyArrayObject*>(p.objects[i]));
     return p;
   }
+}
+
+Entry& entry_of_known_trace(KernelState& k, FixedState& fixed, std::vector<nb::object> constants,
+                            const backend::Backend& backend, std::span<const driver::Arg> args,
+                            std::span<const driver::Arg> outs) {
+  const auto plan = [&]() -> const driver::Plan& {
+    const nb::gil_scoped_release unlocked;
+    return k.kernel->plan(args, outs, backend, fixed.key,
+                          [](std::span<const frontend::ArgSpec>) -> driver::Traced {
+                            throw LaunchError("this kind of call has not been traced");
+                          });
+  };
+  return entry_for(k, plan(), backend, fixed, std::move(constants), args);
 }
 
 }  // namespace picokernel::python

@@ -55,9 +55,19 @@ struct Planned {
 };
 
 /// Reads the arguments, traces and compiles as needed. Not `to_run`: no entry is made, so that the
-/// source of a backend can be read that cannot run here.
+/// source of a backend can be read that cannot run here. `called`: the backend that the call is one
+/// of, where another one's code serves it.
 Planned plan_call(KernelObject* self, const Bound& b, const backend::Backend& backend,
-                  bool to_run = true);
+                  bool to_run = true, const backend::Backend* called = nullptr);
+
+/// Without data and names.
+std::vector<Layout> layouts_of(std::span<const driver::Arg> args);
+
+/// The entry of such a call for another backend. The kernel has been traced for it: nothing of the
+/// user's runs. Throws LaunchError if it has not.
+Entry& entry_of_known_trace(KernelState& k, FixedState& fixed, std::vector<nb::object> constants,
+                            const backend::Backend& backend, std::span<const driver::Arg> args,
+                            std::span<const driver::Arg> outs);
 
 // What the trace in progress on this thread may add to, and the signal that starts it again then.
 struct TraceContext {

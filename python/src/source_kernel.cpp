@@ -164,6 +164,16 @@ std::shared_ptr<SourceKernel> open_source(KernelState& k, const Entry& entry) {
   require_imports(entry);
   auto made = std::make_shared<SourceKernel>();
   made->function = open_text(entry, Form::plain);
+  if (entry.plan->backend().returns_results) {
+    PyObject* fused = own_attribute("picokernel.sources", "fused");
+    if (fused == nullptr) throw ErrorSet{};
+    try {
+      made->fused = nb::borrow(fused)(entry.plan->artifact().code, entry.plan->artifact().entry);
+    } catch (nb::python_error& e) {
+      e.restore();
+      throw ErrorSet{};
+    }
+  }
   std::erase_if(k.sources, [](const auto& source) { return source.second.expired(); });
   k.sources[&entry.plan->artifact()] = made;
   return made;
@@ -181,7 +191,8 @@ void prepare_twin(Entry& entry) {
 }
 
 PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
-                     PyObject* const* objects, PyObject* const* outs, size_t out_count) {
+                     PyObject* const* objects, PyObject* const* outs, size_t out_count,
+                     const nb::object& other) {
   std::vector<PyObject*> all(objects, objects + args.size());
   all.insert(all.end(), outs, outs + out_count);
   std::vector<nb::object> kept;
@@ -196,6 +207,7 @@ PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
     all[i] = number;
   }
   const runtime::FpControlScope fp_control;
+  if (other.is_valid()) return PyObject_Vectorcall(other.ptr(), all.data(), all.size(), nullptr);
   const bool split = trace::splitting();
   const Entry::Twin& twin = entry.twins[split];
   if (!twin.ready || !trace::enabled())

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <mutex>
 
 #include <picokernel/kernel.h>
 
 #include "driver/backends.h"
 #include "driver/cpp_trace.h"
+#include "driver/deferred.h"
 #include "driver/kernel.h"
 #include "ir/text.h"
 #include "support/check.h"
@@ -210,6 +212,7 @@ struct AnyKernel::State {
   trace::NameId trace_name;
   std::mutex mutex;
   std::vector<Kept> last_args;
+  std::map<const driver::Plan*, std::shared_ptr<driver::DeferredPlans>> deferred;
 };
 
 struct AnyKernel::Site {
@@ -276,6 +279,24 @@ std::vector<Array> AnyKernel::call(std::span<const Argument> args) const {
   }
   plan.launch(call.args(), outs);
   return results;
+}
+
+DeferredCall* AnyKernel::defer(std::span<const Argument> args) const {
+  const Args call(args, {});
+  const driver::Plan& plan = site_->plan(*state_, call.args(), {});
+  std::vector<Arg> outs;
+  for (const driver::OutputSpec& spec : plan.outputs())
+    outs.push_back({.dtype = spec.dtype,
+                    .rank = static_cast<uint8_t>(spec.shape.size()),
+                    .data = reinterpret_cast<void*>((uintptr_t{3} << 61) + (outs.size() << 48)),
+                    .shape = spec.shape.data(),
+                    .strides = spec.strides.data()});
+  plan.inputs_to_copy(call.args(), outs);  // its checks
+  const std::lock_guard lock(state_->mutex);
+  std::shared_ptr<driver::DeferredPlans>& plans = state_->deferred[&plan];
+  if (plans == nullptr)
+    plans = std::make_shared<driver::DeferredPlans>(plan, state_->kernel.name(), call.args(), outs);
+  return new driver::Deferred(plans, call.args());
 }
 
 std::string AnyKernel::ir() const {

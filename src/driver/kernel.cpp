@@ -90,7 +90,7 @@ struct Kernel::State {
 
   // A trace, and what was prepared from it for each backend and set of output dtypes.
   struct Variant {
-    Traced traced;
+    std::shared_ptr<const Traced> traced;
     std::map<std::pair<const backend::Backend*, std::vector<DType>>,
              std::shared_ptr<const Prepared>>
         prepared;
@@ -119,12 +119,12 @@ struct Kernel::State {
     const Signature signature = signature_of(args, key);
     if (const auto found = variants.find(signature); found != variants.end()) {
       for (const auto& v : found->second)
-        if (bind_symbols(v->traced.graph, args)) return *v;
+        if (bind_symbols(v->traced->graph, args)) return *v;
       if (found->second.size() >= kMaxTraces) {
         std::string guards;
-        for (const ir::Guard& g : found->second.back()->traced.graph.guards)
+        for (const ir::Guard& g : found->second.back()->traced->graph.guards)
           guards +=
-              (guards.empty() ? "" : ", ") + to_string(found->second.back()->traced.graph, g.left);
+              (guards.empty() ? "" : ", ") + to_string(found->second.back()->traced->graph, g.left);
         throw LaunchError("kernel " + name + " was traced " + std::to_string(kMaxTraces) +
                           " times for one signature, and its guards fail again" +
                           (guards.empty() ? "" : " (on " + guards + ")") +
@@ -136,9 +136,9 @@ struct Kernel::State {
     {
       const trace::Span span(trace::Category::compile,
                              trace::enabled() ? trace::intern("trace " + name) : 0);
-      made->traced = trace(arg_specs(args, parameter_names));
+      made->traced = std::make_shared<const Traced>(trace(arg_specs(args, parameter_names)));
     }
-    ir::verify_or_throw(made->traced.graph, "the trace of " + name);
+    ir::verify_or_throw(made->traced->graph, "the trace of " + name);
     const std::lock_guard lock(tables().mutex);
     std::vector<std::unique_ptr<Variant>>& list = variants[signature];
     list.push_back(std::move(made));
@@ -149,12 +149,12 @@ struct Kernel::State {
                         const backend::Backend& backend, uint64_t key, const Trace& trace) {
     static_cast<void>(runtime::num_threads());  // a wrong PICOKERNEL_NUM_THREADS: here, not later
     Variant& v = variant(args, key, trace);
-    const auto symbols = bind_symbols(v.traced.graph, args);
+    const auto symbols = bind_symbols(v.traced->graph, args);
     if (!symbols)
       throw LaunchError("kernel " + name +
                         ": the sizes of this call are not those of its own trace");
 
-    std::vector<OutputSpec> specs = output_specs(v.traced.graph, args, *symbols);
+    std::vector<OutputSpec> specs = output_specs(v.traced->graph, args, *symbols);
     if (!given_outs.empty() && given_outs.size() != specs.size())
       throw LaunchError(
           Diagnostic{.location = definition,
@@ -185,15 +185,13 @@ struct Kernel::State {
     } else {
       const bool as_traced = std::ranges::equal(dtypes, specs, {}, {}, &OutputSpec::dtype);
       prepared =
-          prepare(backend, as_traced ? v.traced.graph : cast_results(v.traced.graph, dtypes));
+          prepare(backend, as_traced ? v.traced->graph : cast_results(v.traced->graph, dtypes));
       const std::lock_guard lock(tables().mutex);
       v.prepared[{&backend, dtypes}] = prepared;
     }
-    auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.kernel = &name,
-                                                           .names = parameter_names,
-                                                           .prepared = prepared,
-                                                           .traced = &v.traced.graph,
-                                                           .note = v.traced.note,
+    auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.prepared = prepared,
+                                                           .traced = {v.traced, &v.traced->graph},
+                                                           .note = v.traced->note,
                                                            .backend = &backend,
                                                            .symbols = *symbols,
                                                            .outputs = std::move(specs),

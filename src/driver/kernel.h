@@ -57,6 +57,7 @@ class Plan {
   /// inputs_to_copy, the copies (traced), then the run. For backends that the core opens.
   virtual void launch(std::span<const Arg> args, std::span<const Arg> outs) const = 0;
 
+  virtual const backend::Backend& backend() const = 0;
   /// What the backend printed: source backends are opened by the binding.
   virtual const backend::Artifact& artifact() const = 0;
   virtual const ir::Module& traced() const = 0;   // as the front end made it

@@ -13,6 +13,7 @@
 #include "passes/graph/storage.h"
 #include "passes/lower/pointwise.h"
 #include "runtime/buffer.h"
+#include "runtime/fp_control.h"
 #include "support/cache_size.h"
 #include "support/check.h"
 #include "trace/trace.h"
@@ -26,8 +27,9 @@ constexpr int64_t kSmallCacheBytes = 256 << 10;  // less than the last-level cac
 
 void copy_strided(std::byte* to, const std::byte* from, std::span<const int64_t> shape,
                   const int64_t* strides, size_t size) {
-  if (shape.empty()) {
-    std::memcpy(to, from, size);
+  const bool row = shape.size() == 1 && strides[0] == static_cast<int64_t>(size);
+  if (shape.empty() || row) {
+    std::memcpy(to, from, row ? size * static_cast<size_t>(shape[0]) : size);
     return;
   }
   int64_t inner = static_cast<int64_t>(size);
@@ -56,13 +58,23 @@ int64_t touched_bytes(const ir::Module& graph, std::span<const NestLayout> layou
   return bytes;
 }
 
+// Of the parameters.
+std::vector<std::string> names_of(const ir::Module& traced) {
+  std::vector<std::string> names;
+  for (const ir::ValueId param : traced.params()) names.push_back(traced.values[param].name);
+  return names;
+}
+
 }  // namespace
 
+void copy_to(void* to, const Arg& a) {
+  copy_strided(static_cast<std::byte*>(to), static_cast<const std::byte*>(a.data),
+               {a.shape, a.rank}, a.strides, size_of(a.dtype));
+}
+
 CallPlan::CallPlan(Setup setup)
-    : kernel_(*setup.kernel),
-      names_(setup.names),
-      prepared_(std::move(setup.prepared)),
-      traced_(*setup.traced),
+    : prepared_(std::move(setup.prepared)),
+      traced_(std::move(setup.traced)),
       note_(std::move(setup.note)),
       backend_(*setup.backend),
       symbols_(std::move(setup.symbols)),
@@ -81,7 +93,7 @@ CallPlan::CallPlan(Setup setup)
   const ir::Cost cost = ir::cost(graph);
   bytes_ =
       cost.sizes.eval(cost.bytes_read, symbols_) + cost.sizes.eval(cost.bytes_written, symbols_);
-  launch_name_ = trace::intern(kernel_);
+  launch_name_ = trace::intern(traced_->name);
   if (backend_.level == ir::Level::kernel)
     lay_out_nests(setup.args, setup.outs);
   else
@@ -119,7 +131,7 @@ void CallPlan::find_pairs() {
   const bool source = backend_.level == ir::Level::graph;
   const std::vector<std::pair<size_t, size_t>> hazards =
       source ? passes::hazards(compiled_->emitted()) : std::vector<std::pair<size_t, size_t>>{};
-  const auto& late_reads = traced_.checks.late_reads;
+  const auto& late_reads = traced_->checks.late_reads;
   for (uint32_t w = 0; w < expected_.size(); ++w) {
     if (expected_[w].kind != Arg::Kind::array || !expected_[w].written) continue;
     for (uint32_t r = 0; r < expected_.size(); ++r) {
@@ -244,9 +256,9 @@ void CallPlan::check_ranges(std::span<const Arg> args) const {
     throw LaunchError(Diagnostic{
         .severity = Severity::error,
         .location = {},
-        .message = "kernel " + kernel_ + ": Python integer " + value + " is out of bounds for " +
-                   std::string(numpy_name(check.dtype)) + " (" + label(args, check.param, names_) +
-                   ")",
+        .message = "kernel " + traced_->name + ": Python integer " + value +
+                   " is out of bounds for " + std::string(numpy_name(check.dtype)) + " (" +
+                   label(args, check.param, names_of(*traced_)) + ")",
         .notes = {"a Python int takes the type of the array that it meets (NEP 50): pass a NumPy "
                   "scalar of a wider type, or cast the array"}});
   }
@@ -267,22 +279,22 @@ bool CallPlan::conflict(const Pair& pair, std::span<const Arg> args,
 std::vector<size_t> CallPlan::inputs_to_copy(std::span<const Arg> args,
                                              std::span<const Arg> outs) const {
   check_ranges(args);
-  check_integers(kernel_, traced_, args, symbols_);
+  check_integers(traced_->name, *traced_, args, symbols_);
   std::vector<size_t> copies;
   const auto label_of = [&](size_t i) {
     return i < args.size()
-               ? label(args, i, names_)
+               ? label(args, i, names_of(*traced_))
                : "out" + (outs.size() > 1 ? "[" + std::to_string(i - args.size()) + "]" : "");
   };
   for (const Pair& pair : pairs_) {
     if (!conflict(pair, args, outs)) continue;
     if (expected_[pair.array].written)
-      throw LaunchError("kernel " + kernel_ + ": two of the arrays that it writes share memory (" +
-                        label_of(pair.array) + " and " + label_of(pair.written) +
-                        ")\n  pass arrays that do not overlap");
+      throw LaunchError("kernel " + traced_->name +
+                        ": two of the arrays that it writes share memory (" + label_of(pair.array) +
+                        " and " + label_of(pair.written) + ")\n  pass arrays that do not overlap");
     if (pair.late)
-      throw LaunchError("kernel " + kernel_ + ": " + label_of(pair.array) + " shares memory with " +
-                        label_of(pair.written) +
+      throw LaunchError("kernel " + traced_->name + ": " + label_of(pair.array) +
+                        " shares memory with " + label_of(pair.written) +
                         ", and the kernel reads the one after it has written the other" +
                         "\n  pass a copy of one of them");
     if (std::ranges::find(copies, pair.array) == copies.end()) copies.push_back(pair.array);
@@ -321,9 +333,44 @@ void CallPlan::run(std::span<const Arg> args, std::span<const Arg> outs) const {
   compiled_->executable->launch(params);
 }
 
+CallPlan::Setup CallPlan::setup_for(std::vector<int64_t> symbols, std::span<const Arg> args,
+                                    std::span<const Arg> outs) const {
+  return {.prepared = prepared_,
+          .traced = traced_,
+          .note = note_,
+          .backend = &backend_,
+          .symbols = std::move(symbols),
+          .outputs = outputs_,
+          .args = args,
+          .outs = outs};
+}
+
+std::shared_ptr<const CallPlan> CallPlan::relaid(std::span<const Arg> args,
+                                                 std::span<const Arg> outs) const {
+  const runtime::FpControlScope fp_control;
+  bool same = true;  // a trace holds for sizes that are 1 where its own were
+  for (size_t i = 0; i < args.size(); ++i)
+    for (size_t d = 0; d < args[i].rank; ++d)
+      same = same && (args[i].shape[d] == 1) == (dims_[expected_[i].first + d] == 1);
+  auto symbols = same ? bind_symbols(*traced_, args) : std::nullopt;
+  if (!symbols)
+    throw LaunchError("kernel " + traced_->name +
+                      " was traced for sizes that do not fit these arrays");
+  return std::make_shared<CallPlan>(setup_for(std::move(*symbols), args, outs));
+}
+
+bool CallPlan::may_share(size_t read, size_t written) const {
+  const Expected &r = expected_[read], &w = expected_[written];
+  const int64_t *dx = dims_.data() + r.first, *dy = dims_.data() + w.first;
+  return r.dtype == w.dtype && r.rank == w.rank && std::equal(dx, dx + 2 * r.rank, dy) &&
+         std::ranges::any_of(pairs_, [&](const Pair& p) {
+           return p.array == read && p.written == written && p.pointwise;
+         });
+}
+
 void CallPlan::launch(std::span<const Arg> args, std::span<const Arg> outs) const {
   PK_CHECK(compiled_->executable != nullptr, "a source backend has no executable");
-  bool plain = prepared_->graph.range_checks.empty() && traced_.checks.integers.empty();
+  bool plain = prepared_->graph.range_checks.empty() && traced_->checks.integers.empty();
   for (const Pair& pair : pairs_) plain = plain && !conflict(pair, args, outs);
   if (plain) {
     run(args, outs);
@@ -347,20 +394,11 @@ void CallPlan::launch(std::span<const Arg> args, std::span<const Arg> outs) cons
     for (const int64_t s : shape) bytes *= static_cast<size_t>(s);
     for (int64_t& s : strides[i]) s *= static_cast<int64_t>(size);
     buffers.push_back(runtime::allocate(bytes));
-    copy_strided(static_cast<std::byte*>(buffers.back().data),
-                 static_cast<const std::byte*>(a.data), shape, a.strides, size);
+    copy_to(buffers.back().data, a);
     changed[i].data = buffers.back().data;
     changed[i].strides = strides[i].data();
   }
-  const CallPlan plan(Setup{.kernel = &kernel_,
-                            .names = names_,
-                            .prepared = prepared_,
-                            .traced = &traced_,
-                            .backend = &backend_,
-                            .symbols = symbols_,
-                            .outputs = outputs_,
-                            .args = changed,
-                            .outs = outs});
+  const CallPlan plan(setup_for(symbols_, changed, outs));
   plan.run(changed, outs);
 }
 

@@ -9,13 +9,14 @@
 
 namespace picokernel::driver {
 
+/// An array's elements in C order.
+void copy_to(void* to, const Arg& array);
+
 class CallPlan final : public Plan {
  public:
   struct Setup {
-    const std::string* kernel = nullptr;
-    std::span<const std::string> names = {};  // of the parameters; outlive the plan
     std::shared_ptr<const Prepared> prepared;
-    const ir::Module* traced = nullptr;  // of the trace itself, with its checks; outlives the plan
+    std::shared_ptr<const ir::Module> traced;  // of the trace itself, with its checks
     std::shared_ptr<const void> note = {};
     const backend::Backend* backend = nullptr;
     std::vector<int64_t> symbols;
@@ -30,6 +31,7 @@ class CallPlan final : public Plan {
   std::vector<size_t> inputs_to_copy(std::span<const Arg> args,
                                      std::span<const Arg> outs) const override;
   void launch(std::span<const Arg> args, std::span<const Arg> outs) const override;
+  const backend::Backend& backend() const override { return backend_; }
   const backend::Artifact& artifact() const override { return compiled_->artifact; }
   const ir::Module& traced() const override { return prepared_->traced; }
   const ir::Module& emitted() const override { return compiled_->emitted(); }
@@ -39,6 +41,13 @@ class CallPlan final : public Plan {
     return {ir::cost(prepared_->graph), symbols_};
   }
   const void* note() const override { return note_.get(); }
+
+  /// The same trace for arrays of other strides, and other sizes if its guards hold; else throws
+  /// LaunchError. The result needs neither the kernel nor this plan.
+  std::shared_ptr<const CallPlan> relaid(std::span<const Arg> args,
+                                         std::span<const Arg> outs) const;
+  /// Array `read` and the written one `written` (arguments, then outputs) may be one memory.
+  bool may_share(size_t read, size_t written) const;
 
  private:
   // One argument or output as the plan knows it. Shape and strides lie in dims_ from `first` on.
@@ -76,10 +85,11 @@ class CallPlan final : public Plan {
                 std::span<const Arg> outs) const noexcept;
   void run(std::span<const Arg> args, std::span<const Arg> outs) const;
 
-  const std::string& kernel_;
-  std::span<const std::string> names_;
-  std::shared_ptr<const Prepared> prepared_;
-  const ir::Module& traced_;
+  Setup setup_for(std::vector<int64_t> symbols, std::span<const Arg> args,
+                  std::span<const Arg> outs) const;
+
+  const std::shared_ptr<const Prepared> prepared_;
+  const std::shared_ptr<const ir::Module> traced_;
   std::shared_ptr<const void> note_;
   const backend::Backend& backend_;
   std::vector<int64_t> symbols_;

@@ -23,6 +23,7 @@ IN_ORDER = {
     "src/driver/backends.cpp": '#include "backend/cpu/cpu.h"\n#include "backend/cuda/cuda.h"\n',
     "src/driver/driver.h": '#include "backend/backend.h"\n',
     "tools/picoc/main.cpp": '#include "driver/driver.h"\n#include <CLI/CLI.hpp>\n',
+    "include/picokernel/mlx.h": "#include <mlx/mlx.h>\n",
     "python/src/call.cpp": "#include <Python.h>\n#include <numpy/arrayobject.h>\n",
 }
 
@@ -54,6 +55,8 @@ def test_a_tree_in_order_passes(tmp_path):
         ("src/backend/a.h", '#include "backend/cpu/cpu.h"\n', "only src/driver/backends.cpp"),
         ("src/driver/run.cpp", '#include "backend/cpu/cpu.h"\n', "only src/driver/backends.cpp"),
         ("tools/picoc/a.cpp", '#include "backend/cpu/cpu.h"\n', "only src/driver/backends.cpp"),
+        ("src/backend/mlx/a.h", "#include <mlx/mlx.h>\n", "belongs to python/picokernel/bridge/"),
+        ("src/driver/a.h", "#include <picokernel/mlx.h>\n", "is for programs that have MLX"),
         ("src/backend/ref/a.h", "#include <llvm/IR/Module.h>\n", "belongs to src/backend/cpu/"),
         ("include/picokernel/a.h", "#include <nanobind/nanobind.h>\n", "belongs to python/src/"),
         ("src/driver/a.h", '#include "Python.h"\n', "belongs to python/src/"),

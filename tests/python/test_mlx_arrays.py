@@ -148,10 +148,197 @@ def test_refusals():
 
 def test_profile():
     a, b, c = arrays()
-    fma(a, b, c)
+    mx.eval(fma(a, b, c))
     with pk.profile() as p:
-        fma(a, b, c)
-        fma(a, np.ones(6, np.float32), c)
-    steps = [(e.category, e.name) for e in p.events if e.category in ("op_lazy", "h2d", "sync")]
-    lazy = [("op_lazy", "v0 = mx.multiply(a, b)"), ("op_lazy", "v1 = mx.add(v0, c)")]
-    assert steps == [*lazy, ("h2d", "copy to MLX"), *lazy]
+        o = fma(a, np.ones(6, np.float32), c)
+        mx.eval(o)
+        p.stop()
+    steps = {(e.backend, e.category, e.name): e for e in p.events if e.phase == "X"}
+    assert {("mlx", "h2d", "copy to MLX"), ("mlx", "op_lazy", "enqueue native code")} <= {*steps}
+    run = steps["mlx", "device", "fma"]
+    launch = next(e for e in p.events if e.category == "launch")
+    assert (run.thread, launch.thread) == ("MLX stream", "MLX stream")
+    assert launch.args["bytes"] == 4 * 6 * 4
+    assert run.begin_ns <= launch.begin_ns
+
+
+# ---- Our code inside MLX's graph ---------------------------------------------------------------
+
+
+def test_nothing_runs_at_the_call():
+    calls = pk.kernel(lambda x: np.sqrt(x))
+    x = mx.array([4.0, 9.0])
+    same(calls(x), mx.array([2.0, 3.0]))
+    with pk.profile() as p:
+        lazy = calls(calls(x))
+        before = [e for e in p.events if e.category == "launch"]
+        mx.eval(lazy)
+        after = [e for e in p.events if e.category == "launch"]
+    assert (len(before), len(after)) == (0, 2)
+
+
+def test_gradient_jvp_and_vmap():
+    a, b, c = arrays()
+    f = pk.kernel(lambda x, y, k: np.where(x > 1, x * x * y, k * x))
+
+    def of_mlx(x, y, k):
+        return mx.where(x > 1, x * x * y, k * x)
+
+    for arg in (0, 1):
+        got = mx.grad(lambda *v: f(*v, 3.0).sum(), argnums=arg)(a, b)
+        same(got, mx.grad(lambda *v: of_mlx(*v, 3.0).sum(), argnums=arg)(a, b))
+    value, gradient = mx.value_and_grad(lambda x: (f(x, b, 3.0) ** 2).sum())(a)
+    assert value.item() == (of_mlx(a, b, 3.0) ** 2).sum().item()
+    second = mx.grad(lambda x: mx.grad(lambda z: f(z, b, 3.0).sum())(x).sum())(a)
+    same(second, mx.where(a > 1, 2 * b, mx.zeros(6)))
+    (out,), (tangent,) = mx.jvp(lambda x: f(x, b, 3.0), [a], [mx.ones(6)])
+    same(out, of_mlx(a, b, 3.0))
+    same(tangent, mx.where(a > 1, 2 * a * b, mx.full(6, 3.0)))
+    rows = mx.arange(12, dtype=mx.float32).reshape(2, 6)
+    want = mx.stack([of_mlx(r, b, 3.0) for r in rows])
+    same(mx.vmap(lambda x, y: f(x, y, 3.0), in_axes=(0, None))(rows, b), want)
+    same(mx.vmap(lambda x: f(x, b, 3.0), in_axes=1, out_axes=1)(rows.T), want.T)
+    pair = pk.kernel(lambda x, y: (x * y, x - y))
+    got = mx.grad(lambda x: sum(r.sum() for r in pair(x, b)))(a)
+    same(got, b + 1)
+
+
+def test_inside_mx_compile_and_modules():
+    import mlx.nn as nn
+
+    a, b, c = arrays()
+    step = mx.compile(lambda x, y: fma(mx.sin(x), y, 2.5) + fma(mx.sin(x), y, 2.5))
+    for n in (6, 6, 4):
+        x, y = a[:n], b[:n]
+        np.testing.assert_allclose(step(x, y), 2 * (np.sin(x) * np.asarray(y) + 2.5), rtol=1e-5)
+    resized = mx.compile(fma, shapeless=True)
+    same(resized(a, b, c), a * b + c)
+    same(resized(a[:3], b[:3], c[:3]), (a * b + c)[:3])
+    with pytest.raises(RuntimeError, match="was traced for sizes that do not fit"):
+        mx.eval(resized(a[:1], b[:1], c[:1]))
+
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = mx.ones(6)
+
+        def __call__(self, x):
+            return fma(x, self.w, 1)
+
+    model = Scale()
+    loss = nn.value_and_grad(model, lambda x: model(x).sum())
+    value, gradients = loss(a)
+    assert value.item() == (a + 1).sum().item()
+    same(gradients["w"], a)
+
+
+def test_streams_and_threads():
+    import threading
+
+    a, b, c = arrays()
+    with mx.stream(mx.new_stream(mx.cpu)):
+        o = fma(a, b, c)
+    mx.async_eval(o)
+    same(o, a * b + c)
+    found = {}
+
+    def work(i):
+        results = [fma(mx.ones(100) * i, 2, k) for k in range(20)]
+        mx.eval(results)
+        found[i] = [r[0].item() for r in results]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == {i: [2.0 * i + k for k in range(20)] for i in range(4)}
+
+
+LAYOUTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.T,
+    "every other": lambda x: x[::2, 1:],
+    "backwards": lambda x: x[::-1, ::-1],
+    "broadcast": lambda x: mx.broadcast_to(x[0], (4, 8)),
+    "rank 0": lambda x: x[1, 1],
+    "empty": lambda x: x[:0],
+    "one row": lambda x: x[2:3],
+    "shifted": lambda x: x[1:],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "dtype", ["float32", "int16", "float16", "bfloat16", "complex64", "float64"]
+)
+def test_layouts_and_types(layout, dtype):
+    x = LAYOUTS[layout]((mx.arange(32) % 7).reshape(4, 8).astype(getattr(mx, dtype)))
+    want = x * x + x
+    for _ in range(2):
+        got = fma(x, x, x)
+        assert got.dtype == x.dtype
+        assert got.shape == x.shape
+        assert mx.array_equal(got, want)
+
+
+def test_memory_is_reused_where_nobody_sees_it():
+    n = (4 << 20) + 1  # bytes beyond which results come from our own pool
+    x = mx.ones(n)
+    kept = x
+    for _ in range(4):
+        x = fma(x, 0.5, 1)
+    same(x[:4], mx.full(4, 1.9375))
+    assert kept[0].item() == 1
+    small = mx.arange(8.0)
+    same(fma(fma(small + 1, 2, 0), 1, 1), (mx.arange(8.0) + 1) * 2 + 1)
+    same(small, mx.arange(8.0))
+    alive = [fma(x[:n], 1, i) for i in range(3)]
+    mx.eval(alive)
+    assert [r[-1].item() for r in alive] == [1.9375, 2.9375, 3.9375]
+    after = mx.sin(alive[0]) + alive[0]  # MLX's own operations on such memory
+    np.testing.assert_allclose(after[-1].item(), np.sin(1.9375) + 1.9375, rtol=1e-6)
+    assert alive[0][-1].item() == 1.9375
+
+
+def test_float64_functions_are_full_precision():
+    x = np.linspace(-20, 20, 101)
+    f = pk.kernel(lambda x: np.exp(x) + np.sin(x) * np.cos(x))
+    got = f(mx.array(x, dtype=mx.float64))
+    assert got.dtype == mx.float64
+    assert_same(np.asarray(got), f(x, backend="cpu"))
+    with pytest.raises(RuntimeError, match="exp of float64 is computed in float32 by MLX"):
+        mx.grad(lambda v: f(v).sum())(mx.array(x, dtype=mx.float64))
+
+
+def test_errors_of_a_call_come_at_the_call():
+    add = pk.kernel(lambda x, k: x + k)
+    with pytest.raises(pk.LaunchError, match="300 is out of bounds for uint8"):
+        add(mx.array([1], dtype=mx.uint8), 300)
+    with pytest.raises(pk.LaunchError, match="share memory"):
+        x = mx.ones(3)
+        pk.kernel(lambda a, b: (a.__setitem__(..., b), b.__setitem__(..., a)) and None)(x, x)
+
+
+def test_dropped_results_leave_nothing_behind():
+    import gc
+    import weakref
+
+    @pk.kernel
+    def once(x):
+        return x * 3
+
+    same(once(mx.ones(3)), mx.full(3, 3.0))
+    lazy = once(mx.ones(3))
+    alive = weakref.ref(once)
+    del once
+    gc.collect()
+    assert alive() is not None  # the lazy result needs it
+    same(lazy, mx.full(3, 3.0))
+    del lazy
+    for _ in range(50):
+        gc.collect()
+        if alive() is None:
+            break
+        mx.eval(mx.ones(3) + 1)
+    assert alive() is None

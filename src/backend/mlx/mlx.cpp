@@ -22,6 +22,12 @@ using namespace ir;
 using py_like::literal;
 using py_like::mlx_function;
 
+std::string joined(const std::vector<std::string>& list) {
+  std::string text;
+  for (const std::string& item : list) text += (text.empty() ? "" : ", ") + item;
+  return text;
+}
+
 class MlxPrinter : public py_like::Printer {
  public:
   MlxPrinter(const Module& m, bool own_arrays)
@@ -157,10 +163,9 @@ class MlxPrinter : public py_like::Printer {
   }
   // An operand; `typed`: no array stands beside it that would give a literal its type.
   std::string operand(ValueId v, bool typed) {
-    if (!on_host(v)) return text(v);
-    const bool large =
-        is_literal(v) && m().type(v).dtype == DType::u64 && m().def(v)->scalar().as<int64_t>() < 0;
-    return is_literal(v) && !typed && !large ? text(v) : number(v);
+    if (on_host(v) && (typed || !is_literal(v) || number(v).starts_with("mx.array(np.")))
+      return number(v);
+    return text(v);
   }
 
   void compute(OpId id) override {
@@ -181,17 +186,14 @@ class MlxPrinter : public py_like::Printer {
     }
     const std::string_view function = mlx_function(o.opcode).value_or("");
     PK_CHECK(!function.empty(), info(o.opcode).name);
-    const size_t first =
-        o.opcode == Opcode::select ? 1 : 0;  // the condition says nothing about the type
-    const bool beside_array =
-        std::any_of(o.operands.begin() + static_cast<ptrdiff_t>(first), o.operands.end(),
-                    [&](ValueId operand) { return !on_host(operand); });
+    // A select's condition says nothing about the type.
+    const size_t first = o.opcode == Opcode::select ? 1 : 0;
+    const bool beside_array = !std::ranges::all_of(std::span(o.operands).subspan(first),
+                                                   [&](ValueId each) { return on_host(each); });
     std::vector<std::string> operands;
     for (size_t i = 0; i < o.operands.size(); ++i)
       operands.push_back(operand(o.operands[i], i < first || !beside_array));
-    std::string call(function);
-    for (size_t i = 0; i < operands.size(); ++i) call += (i ? ", " : "(") + operands[i];
-    lazy(v, call + ")", id);
+    lazy(v, std::string(function) + "(" + joined(operands) + ")", id);
   }
 
   // A cast that only arrays use is left to mx.array, where that converts as we do: integers wrap,
@@ -237,10 +239,7 @@ class MlxPrinter : public py_like::Printer {
            id);
     }
     if (results.empty()) return;
-    std::string tuple;
-    for (const std::string& r : results) tuple += r + ", ";
-    tuple.resize(tuple.size() - (results.size() > 1 ? 2 : 1));
-    return_line("(" + tuple + ")");
+    return_line("(" + joined(results) + (results.size() > 1 ? ")" : ",)"));
   }
 
   void finish() override {
@@ -251,9 +250,7 @@ class MlxPrinter : public py_like::Printer {
       if (!on_host(v) && std::ranges::find(results, text(v)) == results.end())
         results.push_back(text(v));
     }
-    std::string list;
-    for (const std::string& r : results) list += (list.empty() ? "" : ", ") + r;
-    if (!list.empty()) line("sync", "mx.eval(" + list + ")");
+    if (!results.empty()) line("sync", "mx.eval(" + joined(results) + ")");
     for (const OpId id : outputs_) {
       const ValueId v = op(id).operands[1];
       const std::string to = text(op(id).operands[0]);
