@@ -19,6 +19,8 @@ target_link_libraries(_core PRIVATE picokernel picokernel_flags)
 if(SKBUILD)
   set_target_properties(_core PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS picokernel _core LIBRARY DESTINATION picokernel COMPONENT python)
+  # For what is compiled where MLX is (mlx_bridge.py).
+  install(DIRECTORY include/picokernel DESTINATION picokernel/include COMPONENT python)
 else()
   set_target_properties(_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_SOURCE_DIR}/python/picokernel)
 endif()

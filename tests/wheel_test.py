@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_BYTES = 60e6
 
 PROGRAM = """
+import pathlib
 import numpy as np, picokernel as pk
 
 @pk.kernel
@@ -28,6 +29,10 @@ for backend in ("ref", "numpy", "cpu"):
     assert pk.backends()[backend] == "", (backend, pk.backends()[backend])
     np.testing.assert_allclose(k(a, b, c, backend=backend), want, rtol=1e-6)
     print(backend, "runs")
+
+# What is compiled where MLX is needs these.
+package = pathlib.Path(pk.__file__).parent
+assert (package / "include/picokernel/mlx_primitive.h").exists(), list(package.iterdir())
 
 libraries = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
 assert not any("libLLVM" in name or "ROOT" in name for name in libraries), libraries

@@ -22,9 +22,10 @@ struct Entry;
 struct FixedState;
 
 // Printed source as a Python function, and its instrumented twins once a call was recorded: plain,
-// and split at each lazy operation. For MLX's arrays, the same function with its operations fused.
+// and split at each lazy operation. For MLX's arrays, the same function with its operations fused,
+// and as a kernel for CUDA: null before it is asked for, None where there is none.
 struct SourceKernel {
-  nb::object function, twins[2], fused;
+  nb::object function, twins[2], fused, cuda;
 };
 
 struct Parameter {
@@ -141,6 +142,7 @@ struct Entry {
   bool release_lock = false;          // long enough for other threads to run meanwhile
   std::vector<nb::object> constants;  // per parameter: the static value; null: an argument
   std::shared_ptr<SourceKernel> source;
+  nb::object on_cuda;  // what calls on MLX's CUDA devices run; null before any
   // Of calls in MLX's graph: null before any, and the results' layouts.
   std::shared_ptr<driver::DeferredPlans> deferred;
   std::vector<Layout> deferred_outs;

@@ -99,6 +99,12 @@ const Bridge* mlx_bridge() {
   return nullptr;
 }
 
+bool on_mlx_cpu() {
+  if (bridge != nullptr) return bridge->on_cpu();
+  const nb::module_ mx = nb::module_::import_("mlx.core");
+  return mx.attr("default_device")().attr("type").equal(mx.attr("cpu"));
+}
+
 void* array_in(PyObject* array) noexcept { return nb::inst_ptr<void>(nb::handle(array)); }
 
 nb::object new_mlx_array() {

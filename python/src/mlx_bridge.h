@@ -12,6 +12,8 @@ namespace picokernel::python {
 const graph::Bridge* mlx_bridge();
 /// The same, or null where nobody has asked for it yet.
 const graph::Bridge* known_mlx_bridge() noexcept;
+/// The current stream of this thread is a CPU's.
+bool on_mlx_cpu();
 /// The array of C++ inside of an array of Python, whose type has been checked.
 void* array_in(PyObject* array) noexcept;
 /// A new array of Python, to be bound.

@@ -8,6 +8,7 @@
 #include "driver/deferred.h"
 #include "mlx_arrays.h"
 #include "mlx_bridge.h"
+#include "mlx_function.h"
 
 namespace picokernel::python {
 
@@ -177,7 +178,7 @@ std::vector<nb::object> run_printed(const Entry& entry, std::span<const driver::
 }
 
 PyObject* call_printed(KernelObject* self, const Bound& b, const backend::Backend& backend) {
-  static const trace::NameId fused = trace::intern("mx.compile of the printed source");
+  static const trace::NameId fused = trace::intern("one kernel of MLX");
   const Call call(self, b, backend, backend);
   Entry& entry = *call.planned.entry;
   const bool split = trace::enabled() && trace::splitting();  // one operation after the other
@@ -191,7 +192,7 @@ PyObject* call_printed(KernelObject* self, const Bound& b, const backend::Backen
     values = run_by({});
   } else {
     const trace::Span lazy(trace::Category::op_lazy, fused);
-    values = run_by(entry.source->fused);
+    values = run_by(function_on_mlx(entry, call.outs));
   }
   return handed_back(entry, b, values, call.originals);
 }
@@ -391,10 +392,9 @@ PyObject* call_like_before_on_own_arrays(KernelObject* self, PyObject* const* ar
 
 PyObject* call_on_own_arrays(KernelObject* self, const Bound& b, const backend::Backend& backend) {
   const backend::Backend* const cpu = driver::find_backend("cpu");
-  const graph::Bridge* const bridge =
-      cpu != nullptr && why_not_live(*cpu).empty() ? mlx_bridge() : nullptr;
   const bool split = trace::enabled() && trace::splitting();
-  if (bridge != nullptr && bridge->on_cpu() && !split)
+  const bool native = cpu != nullptr && why_not_live(*cpu).empty() && !split && on_mlx_cpu();
+  if (const graph::Bridge* const bridge = native ? mlx_bridge() : nullptr)
     return call_deferred(self, b, *cpu, backend, *bridge);
   return call_printed(self, b, backend);
 }

@@ -7,6 +7,7 @@
 #include <picokernel/diagnostic.h>
 
 #include "backend/c/c.h"
+#include "backend/cuda/cuda.h"
 #include "backend/mlx/mlx.h"
 #include "backend/numpy/numpy.h"
 #include "backend/ref/ref.h"
@@ -22,6 +23,7 @@ constexpr const backend::Backend* kBackends[] = {
     &backend::cpu_backend,   &backend::llvm_backend, &backend::asm_backend, &backend::obj_backend,
 #endif
     &backend::numpy_backend, &backend::mlx_backend,  &backend::ref_backend, &backend::c_backend,
+    &backend::cuda_backend,
 };
 
 }  // namespace

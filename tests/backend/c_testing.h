@@ -1,4 +1,5 @@
-// Builds what the backends c and obj make with the system's compilers, and loads it.
+// Builds what the backends c, obj and cuda make with the system's compilers, and loads it. CUDA C++
+// is given a CPU's meaning, see cuda_on_cpu.h.
 #pragma once
 
 #include <cstdlib>
@@ -22,17 +23,20 @@ namespace picokernel::c_test {
 struct Build {
   std::string compiler, flags;
   const backend::Backend* backend = driver::find_backend("c");
+  std::string language = "-std=c11";
   friend std::ostream& operator<<(std::ostream& out, const Build& b) {
     return out << b.backend->name << " " << b.compiler << " " << b.flags;
   }
 };
+
+inline bool is_cuda(const backend::Backend& b) { return b.name == "cuda"; }
 
 inline bool is_present(const std::string& compiler) {
   return std::system(("command -v " + compiler + " > /dev/null").c_str()) == 0;
 }
 
 // A function that takes parameter slots, in front of one that `picoc emit` makes.
-inline std::string adapter(const ir::Module& lowered) {
+inline std::string adapter(const ir::Module& lowered, bool cuda) {
   const std::string entry = "pk_" + lowered.name;
   std::string before, call;
   size_t slot = 0;
@@ -42,7 +46,7 @@ inline std::string adapter(const ir::Module& lowered) {
     const std::string scalar = "s" + std::to_string(slot++);
     const ir::Type& t = lowered.type(v);
     if (t.kind == ir::TypeKind::ptr) {
-      add("(void *)(uintptr_t)" + at);
+      add(cuda ? "Pointer{" + at + "}" : "(void *)(uintptr_t)" + at);
     } else if (t.dtype == DType::f32 || t.dtype == DType::f64) {
       before += (t.dtype == DType::f32 ? "  float " : "  double ") + scalar + ";\n  memcpy(&" +
                 scalar + ", &" + at + ", sizeof " + scalar + ");\n";
@@ -53,8 +57,17 @@ inline std::string adapter(const ir::Module& lowered) {
       add("(" + name + ")" + at);
     }
   }
-  return "void call_" + entry + "(const uint64_t *p);\nvoid call_" + entry +
-         "(const uint64_t *p) {\n" + before + "  " + entry + "(" + call + ");\n}\n";
+  const std::string head = "void call_" + entry + "(const uint64_t *p)";
+  call = entry + "(" + call + ");";
+  if (!cuda) return head + ";\n" + head + " {\n" + before + "  " + call + "\n}\n";
+  size_t rank = 0;  // without a loop, every thread would do the same
+  ir::walk(lowered, [&](ir::OpId id) {
+    if (lowered.ops[id].opcode == ir::Opcode::parallel) rank = lowered.ops[id].operands.size();
+  });
+  const char* const grids[] = {"{1, 1, 1}, {1, 1, 1}", "{3, 1, 1}, {4, 1, 1}"};
+  const std::string grid = rank < 2 ? grids[rank] : "{2, 3, 1}, {4, 2, 1}";
+  return "extern \"C\" " + head + " {\n" + before + "  run_grid(" + grid + ", [&] { " + call +
+         " });\n}\n";
 }
 
 // Kernels of one file.
@@ -83,7 +96,8 @@ class Kernels {
       files.c = "#include <string.h>\n" + backend.header(lowered, {});
       files.c.replace(files.c.find("#pragma once"), 12, "");  // a warning outside of headers
     }
-    for (const ir::Module& m : lowered) files.c += adapter(m);
+    if (is_cuda(backend)) files.c = "#include <cstdint>\n" + files.c;
+    for (const ir::Module& m : lowered) files.c += adapter(m, is_cuda(backend));
     return files;
   }
 
@@ -107,9 +121,10 @@ class Library {
       std::ofstream(object, std::ios::binary) << files.object;
       inputs += " " + object;
     }
-    const std::string command = build.compiler + " -std=c11 -pedantic -Wall -Wextra -Werror " +
-                                build.flags + " -shared -fPIC -Wl,-z,defs -o " + so + " " + inputs +
-                                " -lm > " + (folder_ / "log").string() + " 2>&1";
+    const std::string command = build.compiler + " " + build.language +
+                                " -pedantic -Wall -Wextra -Werror " + build.flags +
+                                " -shared -fPIC -Wl,-z,defs -o " + so + " " + inputs + " -lm > " +
+                                (folder_ / "log").string() + " 2>&1";
     if (std::system(command.c_str()) == 0) handle_ = dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return;
     std::ifstream log(folder_ / "log");
@@ -154,11 +169,15 @@ inline std::vector<Build> builds() {
     list.push_back({"gcc", "-O1 -fsanitize=undefined -fno-sanitize-recover=all"});
   if (const backend::Backend* obj = driver::find_backend("obj"); obj != nullptr && !list.empty())
     list.push_back({list[0].compiler, "-O1", obj});
+  if (is_present("g++"))
+    list.push_back({"g++", "-O2 -ffp-contract=off -march=native", driver::find_backend("cuda"),
+                    "-x c++ -std=c++20 -Wno-long-long -include " PK_SOURCE_DIR
+                    "/tests/backend/cuda_on_cpu.h"});
   return list;
 }
 inline std::string build_name(const ::testing::TestParamInfo<Build>& p) {
-  std::string name = std::string(p.param.backend->name) + "_" + p.param.compiler;
-  for (const char c : p.param.flags)
+  std::string name = std::string(p.param.backend->name) + "_";
+  for (const char c : p.param.compiler + p.param.flags)
     if (std::isalnum(static_cast<unsigned char>(c))) name += c;
   return name;
 }

@@ -17,18 +17,13 @@ constexpr FunctionName kFunctions[] = {
     {Opcode::abs, "fabsf", "fabs"},     {Opcode::copysign, "copysignf", "copysign"},
 };
 
-// Keywords of C and C++, what the text itself uses, and small names that headers may define;
-// identifier() keeps away from types in _t and macros in capitals.
+// What the text itself uses, and small names that headers may define; identifier() keeps away from
+// types in _t and macros in capitals.
 constexpr std::string_view kReserved =
-    "alignas alignof and asm auto bitand bitor bool break case catch ceil ceilf char class "
-    "compl concept const consteval constexpr constinit continue copysign copysignf decltype "
-    "default delete do double else enum errno explicit export extern fabs fabsf false float "
-    "floor floorf fma fmaf for free friend goto if inline int linux long malloc "
-    "math_errhandling memcpy mutable namespace new noexcept not nullptr operator or private "
-    "protected public register requires restrict return rint rintf short signed sizeof sqrt "
-    "sqrtf static static_assert struct switch template this thread_local throw true trunc "
-    "truncf try typedef typename typeof union unix unsigned using virtual void volatile while "
-    "xor";
+    "ceil ceilf copysign copysignf errno fabs fabsf floor floorf fma fmaf free linux malloc "
+    "math_errhandling memcpy rint rintf sqrt sqrtf trunc truncf unix";
+
+constexpr std::string_view kLoop = "for (int64_t $0 = 0; $0 < $1; ++$0) {";
 
 constexpr std::string_view kHeaderHead =
     R"(// Kernels as C functions, printed by picokernel. Arrays are contiguous, in C's order; complex ones
@@ -70,7 +65,7 @@ const Dialect kC11{
     .bitcast = "memcpy(&$0, &$1, sizeof $0);",
     .load_bits = "memcpy(&$0, $1 + $2, sizeof $0);",
     .store_bits = "memcpy($1 + $2, &$0, sizeof $0);",
-    .parallel = "for (int64_t $0 = 0; $0 < $1; ++$0) {",
+    .parallel = {kLoop, kLoop, kLoop},
     .alloc =
         "$0 = $1 > 0 && (uint64_t)$1 > PTRDIFF_MAX / sizeof *$0 ? NULL : "
         "malloc(sizeof *$0 * ($1 > 0 ? (size_t)$1 : 1));",

@@ -28,15 +28,19 @@ struct Dialect {
   std::string_view i64_literal, u64_literal;  // patterns of the digits
   std::string_view i32_least, i64_least;      // the least values, which no literal can spell
   std::string_view infinity, nan;             // of float; they convert to double
-  std::span<const FunctionName> functions;    // called by name; each is exact
+  // Called by name; each is exact. They come before operators.
+  std::span<const FunctionName> functions;
   std::string_view bitcast;  // a statement: variable $0 gets the bits of variable $1; $2: its type
   // Statements for memory that is seen through several types: $0 = $1[$2], $1[$2] = $0. Empty:
   // pointers of different types may show the same memory.
   std::string_view load_bits, store_bits;
-  std::string_view parallel;  // opens a block: index $0 from 0 up to $1, dimension $2
-  std::string_view alloc;     // $0 = memory for $1 elements, or 0
-  std::string_view free;      // $0
-  std::string_view reserved;  // names that variables cannot have, a space between them
+  // Open a block: index $0 from 0 up to $1. By the dimension's distance from the innermost one, the
+  // last for all beyond.
+  std::array<std::string_view, 3> parallel;
+  std::string_view alloc;  // $0 = memory for $1 elements, or 0
+  std::string_view free;   // $0
+  // Names that variables cannot have, a space between them, beside the keywords of C and C++.
+  std::string_view reserved;
 };
 
 /// `pattern` with its $0, $1, ... replaced.

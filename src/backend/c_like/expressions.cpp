@@ -141,17 +141,19 @@ Printer::Text Printer::expression(const Op& op) {
       return made;
     }
   }
-  if (const Symbol* symbol = symbol_of(op.opcode)) {
-    const std::string_view sign = is_bool(from) ? symbol->of_bools : symbol->of_numbers;
-    const std::string left = operand(op, 0, Text::unary), right = operand(op, 1, Text::unary);
-    return narrowed(left + " " + std::string(sign) + " " + right, Text::binary);
-  }
   const auto function = std::ranges::find(dialect_.functions, op.opcode, &FunctionName::opcode);
-  PK_CHECK(function != dialect_.functions.end() && is_float(to), info(op.opcode).name);
-  for (size_t i = 0; i < op.operands.size(); ++i)
-    made.text += (i == 0 ? "" : ", ") + operand(op, i, Text::binary);
-  made.text = std::string(to == DType::f32 ? function->f32 : function->f64) + "(" + made.text + ")";
-  return made;
+  if (function != dialect_.functions.end() && is_float(to)) {
+    for (size_t i = 0; i < op.operands.size(); ++i)
+      made.text += (i == 0 ? "" : ", ") + operand(op, i, Text::binary);
+    made.text =
+        std::string(to == DType::f32 ? function->f32 : function->f64) + "(" + made.text + ")";
+    return made;
+  }
+  const Symbol* const symbol = symbol_of(op.opcode);
+  PK_CHECK(symbol != nullptr, info(op.opcode).name);
+  const std::string_view sign = is_bool(from) ? symbol->of_bools : symbol->of_numbers;
+  const std::string left = operand(op, 0, Text::unary), right = operand(op, 1, Text::unary);
+  return narrowed(left + " " + std::string(sign) + " " + right, Text::binary);
 }
 
 bool Printer::stands_inline(const Op& op, const Text& text) const {

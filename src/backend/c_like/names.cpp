@@ -5,6 +5,17 @@
 #include <string>
 
 namespace picokernel::backend::c_like {
+namespace {
+
+constexpr std::string_view kKeywords =
+    "alignas alignof and asm auto bitand bitor bool break case catch char class compl concept "
+    "const consteval constexpr constinit continue decltype default delete do double else enum "
+    "explicit export extern false float for friend goto if inline int long mutable namespace new "
+    "noexcept not nullptr operator or private protected public register requires restrict return "
+    "short signed sizeof static static_assert struct switch template this thread_local throw true "
+    "try typedef typename typeof union unsigned using virtual void volatile while xor";
+
+}  // namespace
 
 std::string identifier(std::string_view wish) {
   std::string name;
@@ -24,6 +35,8 @@ std::string identifier(std::string_view wish) {
   if (name.ends_with("_t") || (!small && name.size() > 2)) name += "_v";
   return name;
 }
+
+Names::Names() { reserve(kKeywords); }
 
 void Names::reserve(std::string_view names) {
   for (size_t end = 0; end != names.npos; names.remove_prefix(end + 1)) {

@@ -12,6 +12,8 @@ std::string identifier(std::string_view wish);
 
 class Names {
  public:
+  /// Without the keywords of C and C++.
+  Names();
   /// Takes these names away; a space stands between them.
   void reserve(std::string_view names);
   /// The wish as an identifier, with a number behind it if it is taken; without one: v0, v1, ...

@@ -231,8 +231,9 @@ void Printer::parallel(const Op& op) {
   const ir::ParallelView view{op};
   const std::vector<ValueId>& params = m_.blocks[view.body()].params;
   for (size_t d = 0; d < params.size(); ++d) {
-    const std::string extent = at(view.extents()[d], Text::unary), dim = std::to_string(d);
-    open(fill(dialect_.parallel, {name(params[d], "i" + dim), extent, dim}));
+    const std::string extent = at(view.extents()[d], Text::unary);
+    const size_t distance = std::min(params.size() - 1 - d, dialect_.parallel.size() - 1);
+    open(fill(dialect_.parallel[distance], {name(params[d], "i" + std::to_string(d)), extent}));
   }
   block(view.body());
   for (size_t d = 0; d < params.size(); ++d) close();

@@ -1,0 +1,12 @@
+// Calls on arrays of MLX where MLX computes on a GPU or without our bridge: which function is run.
+#pragma once
+
+#include "kernel_object.h"
+
+namespace picokernel::python {
+
+/// What computes a call's results in MLX, for results like these: on CUDA one printed kernel where
+/// one loop nest does it, else the printed operations under mx.compile. Throws nb::python_error.
+const nb::object& function_on_mlx(Entry& entry, std::span<const driver::Arg> outs);
+
+}  // namespace picokernel::python
