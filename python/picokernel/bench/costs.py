@@ -206,7 +206,7 @@ def sections(figures):
         ]
         tables.append(Table(["profiler on", "ns per event", "ns per call beyond them"], rows))
     rows = []
-    for backend, sizes in figures["profiled"].items():
+    for backend, sizes in figures.get("profiled", {}).items():
         for n, times in sizes.items():
             middle = {name: f"{statistics.median(t) * 1e6:.1f}" for name, t in times.items()}
             ratio = statistics.median(
