@@ -26,7 +26,7 @@ from bisect import bisect_left
 import numpy as np
 
 from . import _core
-from .errors import CompileError, Error
+from .errors import CompileError, Error, LaunchError
 from .kernel import Kernel
 from .report import write
 
@@ -335,11 +335,13 @@ def _operations(name):
             out = kernel(x, y)
             return _seconds(lambda: kernel(x, y, out=out), 5, 2e-4)
 
-        base = seconds("x + y") if dtype != "float16" else 0.0
+        base = None
         for operation in operations:
             try:
+                if base is None:
+                    base = seconds("x + y") if dtype != "float16" else 0.0
                 whole = seconds(_DEAR.get(operation, "x * y"))
-            except CompileError:  # what a backend refuses has no cost there
+            except (CompileError, LaunchError):  # what a backend refuses has no cost there
                 continue
             found[f"{operation} {dtype}"] = max(whole - base, 0.0) / _SAMPLE
     return found

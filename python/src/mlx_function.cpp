@@ -1,6 +1,8 @@
 // From a call's trace to one CUDA kernel that MLX runs.
 #include "mlx_function.h"
 
+#include <algorithm>
+
 #include "driver/backends.h"
 #include "driver/compile.h"
 #include "kernel_object.h"
@@ -9,6 +11,20 @@
 namespace picokernel::python {
 
 namespace {
+
+// Of the deepest expression of operations on arrays.
+int64_t levels_of(const ir::Module& m) {
+  std::vector<int64_t> levels(m.values.size());
+  int64_t most = 0;
+  ir::walk(m, [&](ir::OpId id) {
+    const ir::Op& op = m.ops[id];
+    if (!ir::info(op.opcode).elementwise() || m.type(op.results[0]).is_scalar()) return;
+    int64_t& level = levels[op.results[0].value];
+    for (const ir::ValueId v : op.operands) level = std::max(level, levels[v.value]);
+    most = std::max(most, ++level);
+  });
+  return most;
+}
 
 // A CudaKernel of Python, or None.
 nb::object printed_kernel(const Entry& entry, size_t results) {
@@ -33,16 +49,16 @@ nb::object printed_kernel(const Entry& entry, size_t results) {
 }  // namespace
 
 const nb::object& function_on_mlx(Entry& entry, std::span<const driver::Arg> outs) {
-  static const bool has_cuda = [] {
-    return nb::cast<bool>(nb::module_::import_("picokernel.cuda_kernel").attr("available")());
-  }();
+  static const auto fused_levels =
+      nb::cast<int64_t>(nb::module_::import_("picokernel.cuda_kernel").attr("fused_levels")());
   const auto empty = [](const driver::Arg& out) {
     return std::find(out.shape, out.shape + out.rank, 0) != out.shape + out.rank;
   };
   // On CUDA, empty arrays kill what mx.compile made.
   if (std::any_of(outs.begin(), outs.end(), empty)) return entry.source->function;
-  if (!has_cuda || outs.empty()) return entry.source->fused;
+  if (fused_levels < 0 || outs.empty()) return entry.source->fused;
   if (entry.on_cuda.is_valid()) return entry.on_cuda;
+  if (levels_of(entry.plan->emitted()) <= fused_levels) return entry.on_cuda = entry.source->fused;
   nb::object& kernel = entry.source->cuda;
   if (!kernel.is_valid()) kernel = printed_kernel(entry, outs.size());
   if (kernel.is_none()) return entry.on_cuda = entry.source->fused;

@@ -5,8 +5,9 @@
 
 namespace picokernel::python {
 
-/// What computes a call's results in MLX, for results like these: on CUDA one printed kernel where
-/// one loop nest does it, else the printed operations under mx.compile. Throws nb::python_error.
+/// What computes a call's results in MLX, for results like these: the printed operations under
+/// mx.compile; on CUDA one printed kernel where that would make several and one loop nest does it.
+/// Throws nb::python_error.
 const nb::object& function_on_mlx(Entry& entry, std::span<const driver::Arg> outs);
 
 }  // namespace picokernel::python

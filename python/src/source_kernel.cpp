@@ -190,6 +190,24 @@ void prepare_twin(Entry& entry) {
   twin = {true, register_table(entry, split)};
 }
 
+namespace {
+
+// Throws LaunchError where MLX lacks what the source does.
+PyObject* run_function(const nb::object& function, const std::vector<PyObject*>& arguments) {
+  PyObject* const result =
+      PyObject_Vectorcall(function.ptr(), arguments.data(), arguments.size(), nullptr);
+  if (result != nullptr || PyErr_ExceptionMatches(PyExc_ValueError) == 0) return result;
+  nb::python_error error;
+  if (nb::cast<std::string>(nb::str(error.value())).find("float64 is not supported on the GPU") ==
+      std::string::npos)
+    return error.restore(), nullptr;
+  throw_launch_error("MLX computes float64 on CPUs only, and its device is a GPU",
+                     {"hint: x.astype(np.float32), np.complex64(z) for a complex number, or "
+                      "backend=\"cpu\""});
+}
+
+}  // namespace
+
 PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
                      PyObject* const* objects, PyObject* const* outs, size_t out_count,
                      const nb::object& other) {
@@ -207,13 +225,12 @@ PyObject* run_source(const Entry& entry, std::span<const driver::Arg> args,
     all[i] = number;
   }
   const runtime::FpControlScope fp_control;
-  if (other.is_valid()) return PyObject_Vectorcall(other.ptr(), all.data(), all.size(), nullptr);
+  if (other.is_valid()) return run_function(other, all);
   const bool split = trace::splitting();
   const Entry::Twin& twin = entry.twins[split];
-  if (!twin.ready || !trace::enabled())
-    return PyObject_Vectorcall(entry.source->function.ptr(), all.data(), all.size(), nullptr);
+  if (!twin.ready || !trace::enabled()) return run_function(entry.source->function, all);
   trace::Stamps stamps(twin.ops);
-  return PyObject_Vectorcall(entry.source->twins[split].ptr(), all.data(), all.size(), nullptr);
+  return run_function(entry.source->twins[split], all);
 }
 
 }  // namespace picokernel::python

@@ -9,9 +9,11 @@ import numpy as np
 import picokernel as pk
 import pytest
 from oracle import assert_same
+from picokernel import cuda_kernel
 
 if not fake_cuda.installed:
     fake_cuda.count()
+cuda_kernel.FUSED_LEVELS = 0  # short expressions show as much
 
 
 def on_mlx(x):
@@ -36,9 +38,7 @@ rng = np.random.default_rng(7)
 A = rng.uniform(-3, 3, (5, 6)).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", "float32", "float64", "int8", "int64", "uint16", "bool"]
-)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "int64", "uint16", "bool"])
 def test_types(dtype):
     a = A.astype(dtype)
     check(lambda a, b: pk.where(a < b, a, b), a, a.T.copy().reshape(5, 6))
@@ -63,12 +63,15 @@ def test_types(dtype):
         "whole numbers": (lambda a, b: a // b + a % b, [np.arange(-6, 7), np.arange(13) - 5]),
         "least": (lambda a, b: a // b, [np.array([-(2**31)], np.int32), np.array([-1], np.int32)]),
         "several": (lambda a: (a + 1, a < 0, -a), [A]),
-        "no dimension": (lambda a, b: a + b, [np.array(2.0, np.float32), np.array(3, np.float32)]),
         "complex": (lambda a, b: a * b, [A.astype(np.complex64), A * np.complex64(1j)]),
     }.values(),
 )
 def test_one_kernel(function, arguments):
     check(function, *arguments)
+
+
+def test_scalars_are_left_to_mlx():
+    check(lambda a, b: a + b, np.array(2.0, np.float32), np.array(3, np.float32), kernels=0)
 
 
 def test_nothing_to_compute():

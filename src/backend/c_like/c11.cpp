@@ -54,6 +54,7 @@ const Dialect kC11{
     .elements = {"uint8_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t",
                  "uint32_t", "uint64_t", "uint16_t", "uint16_t", "float", "double"},
     .spaces = {},
+    .pointer = "*",
     .function = "void ",
     .i64_literal = "INT64_C($0)",
     .u64_literal = "UINT64_C($0)",

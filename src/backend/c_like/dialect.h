@@ -24,6 +24,7 @@ struct Dialect {
   TypeNames values;                           // of variables; half types are their bits
   TypeNames elements;                         // of arrays; a bool is a byte
   std::array<std::string_view, 3> spaces;     // before an element type, by ir::Space: "global "
+  std::string_view pointer;                   // behind it: "*"
   std::string_view function;                  // before a function's name: "void "
   std::string_view i64_literal, u64_literal;  // patterns of the digits
   std::string_view i32_least, i64_least;      // the least values, which no literal can spell

@@ -90,7 +90,8 @@ bool Printer::sees_several_types() const {
 
 std::string Printer::element_pointer(const ir::Type& t, bool constant) const {
   return std::string(dialect_.spaces[static_cast<size_t>(t.space)]) + (constant ? "const " : "") +
-         std::string(dialect_.elements[static_cast<size_t>(t.dtype)]) + " *";
+         std::string(dialect_.elements[static_cast<size_t>(t.dtype)]) + " " +
+         std::string(dialect_.pointer);
 }
 
 std::string Printer::declared(ValueId v) const {

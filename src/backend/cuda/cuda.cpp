@@ -20,6 +20,9 @@ constexpr std::string_view kHead =
 #ifndef PK_FUNCTION
 #define PK_FUNCTION extern "C" __global__
 #endif
+#ifndef PK_RESTRICT  // __restrict__ where no array that is written overlaps another one
+#define PK_RESTRICT
+#endif
 
 )";
 
@@ -42,6 +45,7 @@ const c_like::Dialect kCuda{
                  "unsigned short", "unsigned int", "unsigned long long", "unsigned short",
                  "unsigned short", "float", "double"},
     .spaces = {},
+    .pointer = "*PK_RESTRICT ",
     .function = "PK_FUNCTION void ",
     .i64_literal = "$0ll",
     .u64_literal = "$0ull",
