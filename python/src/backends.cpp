@@ -84,14 +84,28 @@ const backend::Backend& backend_named(std::string_view name) {
   return backend;
 }
 
-const backend::Backend* named_backend_of(const KernelState& k) {
+namespace {
+
+// `decorated`: what the kernel's decorator names; empty: nothing.
+const backend::Backend* named_backend(const std::string& decorated) {
   PyObject* name = nullptr;
   if (PyContextVar_Get(chosen, Py_None, &name) != 0) throw ErrorSet{};
   const nb::object owned = nb::steal(name);
   if (!owned.is_none()) return &backend_named(nb::cast<std::string_view>(owned));
-  if (!k.backend_name.empty()) return &backend_named(k.backend_name);
+  if (!decorated.empty()) return &backend_named(decorated);
   if (!from_environment.empty()) return &backend_named(from_environment);
   return nullptr;
+}
+
+}  // namespace
+
+const backend::Backend* named_backend_of(const KernelState& k) {
+  return named_backend(k.backend_name);
+}
+
+const backend::Backend& backend_of_threads(const std::string& decorated) {
+  const backend::Backend* const named = named_backend(decorated);
+  return named != nullptr && named != &automatic_backend ? *named : default_backend();
 }
 
 const backend::Backend& backend_of(const KernelState& k) {

@@ -23,6 +23,7 @@ void bind_ir(nb::module_& m);
 void bind_kernel(nb::module_& m);
 void bind_memory(nb::module_& m);
 void bind_profile(nb::module_& m);
+void bind_simt(nb::module_& m);
 void bind_tracer(nb::module_& m);
 
 /// Thrown when the Python error indicator of this thread, which holds the interpreter lock, is set.
@@ -41,6 +42,8 @@ Location to_location(nb::handle tuple);
 
 /// The backend of that name; throws LaunchError with the known ones. Also checks that it is live.
 const backend::Backend& backend_named(std::string_view name);
+/// The one that a kernel of threads runs on; `decorated` is what its decorator names, or empty.
+const backend::Backend& backend_of_threads(const std::string& decorated);
 /// Empty when this process can run it, else why not: what the core says, and for source backends
 /// whether their library can be imported.
 std::string why_not_live(const backend::Backend& backend);

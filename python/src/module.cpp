@@ -26,4 +26,5 @@ NB_MODULE(_core, m) {
   init_binding(m);
   bind_kernel(m);
   bind_foreign(m);
+  bind_simt(m);
 }

@@ -28,6 +28,10 @@ struct Artifact {
   std::vector<PrintedOp> operations = {};  // source-printing backends
 };
 
+// How kernels of threads run: not at all; each thread of a grid interpreted; or as loops over the
+// grid, which pass lower_threads makes.
+enum class Threads : uint8_t { none, interpreted, loops };
+
 struct Backend {
   std::string_view name;
   std::string_view summary;
@@ -60,6 +64,7 @@ struct Backend {
   bool storable = false;
   bool binary = false;           // what it emits is no text
   bool returns_results = false;  // results stay results; else they become written parameters
+  Threads threads = Threads::none;
 };
 
 }  // namespace picokernel::backend

@@ -46,7 +46,19 @@ constexpr Pass kLowerArrays[] = {PK_PASS(lower_arrays)};
 constexpr Pass kBindKernel[] = {PK_PASS(bind_outputs), PK_PASS(fold),     PK_PASS(simplify),
                                 PK_PASS(cse),          PK_PASS(contract), PK_PASS(dce)};
 
+constexpr Pass kLowerThreads[] = {PK_PASS(lower_threads)};
+constexpr Pass kThreads[] = {PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), PK_PASS(contract),
+                             PK_PASS(dce)};
+
 #undef PK_PASS
+
+std::string thread_backends() {
+  std::string text;
+  for (const backend::Backend* b : all_backends())
+    if (b->threads != backend::Threads::none)
+      text += (text.empty() ? "" : ", ") + std::string(b->name);
+  return text;
+}
 
 std::span<const Pass> lowering(const backend::Backend& backend) {
   return backend.takes_arrays ? kLowerArrays : kLower;
@@ -79,15 +91,13 @@ std::string describe(const passes::LaunchClass& launch) {
 
 // Native code knows nothing of names and lines: equal kernels share it. Printed text shows the
 // user's names, and the operations of Python source lead back to the user's lines.
-runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& graph,
-                         const passes::LaunchClass& launch) {
+runtime::CacheKey key_of(const backend::Backend& backend, const ir::Module& m, bool locations,
+                         bool names) {
   runtime::CacheKey key;
   key.add("backend", std::string(backend.name) + (backend.returns_results ? ", results" : ""));
   if (backend.storable) key.add("build of the core", build_id());
   if (backend.target != nullptr) key.add("target", backend.target());
-  const bool source = backend.level == ir::Level::graph;
-  key.add("graph", ir::print(graph, {.locations = source, .names = source || backend.prints_only}));
-  key.add("launch class", describe(launch));
+  key.add("graph", ir::print(m, {.locations = locations, .names = names}));
   return key;
 }
 
@@ -189,7 +199,7 @@ ir::Module run_passes(ir::Module m, std::span<const Pass> pipeline, const passes
   return m;
 }
 
-// No backend launches grids: run_threads interprets their kernels.
+// Grids are launched by compile_threads.
 void refuse_threads(const backend::Backend& backend, const ir::Module& m) {
   ir::walk(m, [&](ir::OpId id) {
     const ir::Op& op = m.ops[id];
@@ -239,18 +249,15 @@ std::shared_ptr<const Prepared> prepare(const backend::Backend& backend, ir::Mod
   return prepared;
 }
 
-std::shared_ptr<const Compiled> compile(const backend::Backend& backend,
-                                        std::shared_ptr<const Prepared> prepared,
-                                        const passes::LaunchClass& launch) {
-  if (backend.target != nullptr) check_environment();
-  const runtime::CacheKey key = key_of(backend, prepared->graph, launch);
-  const std::string& name = prepared->graph.name;
+namespace {
+
+// From the process's cache, from disk, or made by `lower` and the backend.
+std::shared_ptr<const Compiled> compiled_by(const backend::Backend& backend,
+                                            const runtime::CacheKey& key, const std::string& name,
+                                            const std::function<ir::Module()>& lower) {
   runtime::CacheLookup lookup;
   Found found = Found::in_memory;
   std::string problem;
-  const auto lower = [&backend, prepared, launch] {
-    return lower_nests(backend, *prepared, launch);
-  };
   const auto build = [&] {
     found = Found::nowhere;
     if (!backend.storable || build_id().empty()) return make(backend, lower);
@@ -276,6 +283,54 @@ std::shared_ptr<const Compiled> compile(const backend::Backend& backend,
          " (PICOKERNEL_CACHE_DIR names another folder; PICOKERNEL_CACHE_SIZE=0 keeps nothing on "
          "disk)");
   return compiled;
+}
+
+}  // namespace
+
+std::shared_ptr<const Compiled> compile(const backend::Backend& backend,
+                                        std::shared_ptr<const Prepared> prepared,
+                                        const passes::LaunchClass& launch) {
+  if (backend.target != nullptr) check_environment();
+  const bool source = backend.level == ir::Level::graph;
+  runtime::CacheKey key = key_of(backend, prepared->graph, source, source || backend.prints_only);
+  key.add("launch class", describe(launch));
+  return compiled_by(backend, key, prepared->graph.name, [&backend, prepared, launch] {
+    return lower_nests(backend, *prepared, launch);
+  });
+}
+
+ir::Module lower_threads_for(const backend::Backend& backend, ir::Module kernel) {
+  const passes::Target target{.backend = backend.name};
+  if (backend.threads == backend::Threads::loops)
+    kernel = run_passes(std::move(kernel), kLowerThreads, target);
+  kernel = run_passes(std::move(kernel), kThreads, target);
+  return run_passes(std::move(kernel), backend.legalize, target);
+}
+
+std::shared_ptr<const Compiled> compile_threads(const backend::Backend& backend,
+                                                std::shared_ptr<const ir::Module> kernel) {
+  if (backend.threads == backend::Threads::none)
+    throw LaunchError(Diagnostic{
+        .message = "backend '" + std::string(backend.name) + "' runs no kernels of threads",
+        .notes = {"these do: " + thread_backends(), "hint: @simt.jit(backend=\"ref\")"}});
+  if (backend.threads == backend::Threads::loops)
+    if (const ir::OpId id = passes::find_needs_of_others(*kernel); id.valid()) {
+      const ir::Op& op = kernel->ops[id];
+      throw CompileError(Diagnostic{
+          .location = kernel->location(op),
+          .message = "backend '" + std::string(backend.name) +
+                     "' runs threads that do not meet, and this is " +
+                     (op.opcode == ir::Opcode::shared ? "memory that they share" : "a barrier"),
+          .notes = {"backend 'ref' runs these kernels, slowly and with checks",
+                    "hint: @simt.jit(backend=\"ref\")"}});
+    }
+  if (backend.target != nullptr) check_environment();
+  // What is interpreted reports the user's names and lines.
+  const bool shown = backend.threads == backend::Threads::interpreted;
+  runtime::CacheKey key = key_of(backend, *kernel, shown, shown);
+  key.add("threads", "a grid");
+  return compiled_by(backend, key, kernel->name,
+                     [&backend, kernel] { return lower_threads_for(backend, *kernel); });
 }
 
 }  // namespace picokernel::driver

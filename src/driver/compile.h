@@ -60,4 +60,11 @@ std::shared_ptr<const Compiled> compile(const backend::Backend& backend,
                                         std::shared_ptr<const Prepared> prepared,
                                         const passes::LaunchClass& launch);
 
+/// The same for a kernel of threads. Throws LaunchError if the backend runs none, CompileError if
+/// it cannot run this one.
+std::shared_ptr<const Compiled> compile_threads(const backend::Backend& backend,
+                                                std::shared_ptr<const ir::Module> kernel);
+/// What `backend` emits for a kernel of threads.
+ir::Module lower_threads_for(const backend::Backend& backend, ir::Module kernel);
+
 }  // namespace picokernel::driver

@@ -229,7 +229,7 @@ T same(Opcode opcode, T x, T y, T z) {
     case Opcode::for_: case Opcode::while_: case Opcode::if_: case Opcode::yield: case Opcode::return_:
     case Opcode::thread_id: case Opcode::block_id: case Opcode::block_dim: case Opcode::grid_dim:
     case Opcode::shared: case Opcode::barrier: case Opcode::barrier_count: case Opcode::barrier_and:
-    case Opcode::barrier_or: case Opcode::atomic_add: case Opcode::atomic_minimum: case Opcode::atomic_maximum:
+    case Opcode::barrier_or: case Opcode::check_index: case Opcode::atomic_add: case Opcode::atomic_minimum: case Opcode::atomic_maximum:
     case Opcode::atomic_fmin: case Opcode::atomic_fmax: case Opcode::atomic_and: case Opcode::atomic_or:
     case Opcode::atomic_xor: case Opcode::atomic_inc: case Opcode::atomic_dec: case Opcode::atomic_exchange:
     case Opcode::atomic_cas:

@@ -148,6 +148,11 @@ std::string check_effect(Module& m, Opcode opcode, std::span<const ValueId> oper
       return "store of " + spell(m, value) + " to " + spell(m, target) + ": the types differ";
     if (!is_i64(m, operands[2]))
       return "the offset of store is an i64, not " + spell(m, m.type(operands[2]));
+  } else if (opcode == Opcode::check_index) {
+    if (m.type(operands[0]).kind != TypeKind::ptr)
+      return "check_index takes a pointer, not " + spell(m, m.type(operands[0]));
+    for (const ValueId v : operands.subspan(1))
+      if (!is_i64(m, v)) return "index and size are i64, not " + spell(m, m.type(v));
   } else if (opcode == Opcode::parallel) {
     if (operands.empty()) return "parallel takes at least one extent";
     for (const ValueId v : operands)

@@ -23,6 +23,7 @@ constexpr Pass kPasses[] = {
     {"assign_scratch", assign_scratch, "gives every computed array a destination, by liveness"},
     {"lower_loops", lower_loops, "turns a graph into loop nests"},
     {"lower_arrays", lower_arrays, "turns a graph into a function of arrays and sizes"},
+    {"lower_threads", lower_threads, "turns a kernel of threads into loops over its grid"},
     {"expand_float_to_int", expand_float_to_int, "clamps what a cast to integers could not hold"},
     {"expand_int_pow", expand_int_pow, "keeps exponents of integers from being negative"},
     {"expand_int_division", expand_int_division, "keeps integer divisors from being 0 or -1"},

@@ -1,9 +1,23 @@
 // A compiled kernel, ready to run.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 
 namespace picokernel::runtime {
+
+// What a kernel of threads is launched for.
+struct Grid {
+  std::array<int64_t, 3> blocks{1, 1, 1}, threads{1, 1, 1};  // x, y, z; threads of a block
+  int64_t shared_bytes = 0;                                  // of dynamic shared memory
+};
+
+// What an array parameter may be used at: the elements [low, high) from its pointer. Scalars:
+// unused.
+struct Reach {
+  int64_t low = 0, high = 0;
+};
 
 /// A compiled kernel.
 ///
@@ -15,6 +29,10 @@ class Executable {
  public:
   virtual ~Executable() = default;
   virtual void launch(const uint64_t* params) = 0;
+  /// A kernel of threads. Only interpreters look at `reach`; `seed` decides their order of threads.
+  /// The others have six more parameters: blocks, then threads of a block, along x, y and z.
+  virtual void launch(std::span<const uint64_t> params, std::span<const Reach> reach,
+                      const Grid& grid, uint64_t seed);
 };
 
 }  // namespace picokernel::runtime

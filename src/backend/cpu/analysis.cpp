@@ -110,7 +110,7 @@ class Analyser {
   }
 
   bool can_be_masked(const ir::Op& op) const {
-    if (op.regions.empty()) return true;
+    if (op.regions.empty()) return !ir::info(op.opcode).atomic() && op.opcode != Opcode::alloc;
     const auto fine = [&](ir::OpId id) { return can_be_masked(m_.ops[id]); };
     return op.opcode != Opcode::for_ && ir::is_pure(m_, op) &&
            std::ranges::all_of(op.regions, [&](ir::BlockId region) {

@@ -91,6 +91,7 @@ const Backend cpu_backend{
     .target = cpu::target_key,
     .storable = true,
     .binary = true,
+    .threads = Threads::loops,
 };
 const Backend llvm_backend{
     .name = "llvm",

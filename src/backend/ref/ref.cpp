@@ -2,6 +2,7 @@
 #include "backend/ref/ref.h"
 
 #include "backend/ref/interpreter.h"
+#include "backend/ref/thread_interpreter.h"
 #include "ir/text.h"
 #include "passes/legalize/passes.h"
 #include "runtime/fp_control.h"
@@ -15,6 +16,11 @@ class Interpreted : public runtime::Executable {
   void launch(const uint64_t* params) override {
     const runtime::FpControlScope fp_control;
     run_kernel(module_, {params, module_.params().size()});
+  }
+  void launch(std::span<const uint64_t> params, std::span<const runtime::Reach> reach,
+              const runtime::Grid& grid, uint64_t seed) override {
+    const runtime::FpControlScope fp_control;
+    run_threads(module_, params, reach, grid, seed);
   }
 
  private:
@@ -43,6 +49,7 @@ const Backend ref_backend{
     .emit = emit,
     .open = open,
     .why_not_live = why_not_live,
+    .threads = Threads::interpreted,
 };
 
 }  // namespace picokernel::backend

@@ -102,7 +102,7 @@ class Interpreter {
       }
       size_t& pick = ready[std::uniform_int_distribution<size_t>(0, ready.size() - 1)(random_)];
       Thread& t = threads[pick];
-      if (runtime::stop_requested()) runtime::throw_stopped();
+      look_for_stop();
       t.resume.resume();
       t.done = bodies[pick].done();
       if (t.done) bodies[pick].rethrow();
@@ -149,6 +149,11 @@ class Interpreter {
     void await_resume() const noexcept {}
   };
 
+  void look_for_stop() {
+    constexpr uint64_t kOften = 1024;  // asking takes as long as many ops
+    if (++turns_ % kOften == 0 && runtime::stop_requested()) runtime::throw_stopped();
+  }
+
   // ---- Ops
 
   Region region(Thread& t, BlockId block) {
@@ -162,6 +167,7 @@ class Interpreter {
         std::vector<uint64_t> carried = all(t, f.inits());
         // A zero step runs nothing: front ends report it.
         for (int64_t i = from; step > 0 ? i < to : step < 0 && i > to;) {
+          look_for_stop();
           const std::span<const ValueId> params = m_.blocks[f.body()].params;
           t.values[params[0].value] = static_cast<uint64_t>(i);
           bind(t, params.subspan(1), carried);
@@ -173,6 +179,7 @@ class Interpreter {
         const WhileView w{op};
         std::vector<uint64_t> carried = all(t, w.inits());
         while (true) {
+          look_for_stop();
           bind(t, m_.blocks[w.condition()].params, carried);
           const std::vector<uint64_t> goes_on = co_await region(t, w.condition());
           if (goes_on[0] == 0) break;
@@ -213,6 +220,8 @@ class Interpreter {
     } else if (op.opcode == Opcode::alloc) {
       const auto count = static_cast<size_t>(std::max<int64_t>(integer(t, op.operands[0]), 0));
       t.values[op.results[0].value] = remember(count, size_of(m_.type(op.results[0]).dtype), 1);
+    } else if (op.opcode == Opcode::check_index) {
+      check_index(t, op);
     } else if (op.opcode == Opcode::thread_id) {
       t.values[op.results[0].value] = static_cast<uint64_t>(t.id[op.attribute]);
     } else if (op.opcode == Opcode::block_id) {
@@ -322,6 +331,15 @@ class Interpreter {
     }
   }
 
+  void check_index(const Thread& t, const Op& op) const {
+    const int64_t at = integer(t, op.operands[1]), size = integer(t, op.operands[2]);
+    if (at >= 0 && at < size) return;
+    fail(op,
+         describe(t) + " has the index " + std::to_string(at < 0 ? at - size : at) +
+             " along axis " + std::to_string(op.attribute) + " of " + name(op.operands[0]) +
+             ", whose size there is " + std::to_string(size),
+         {"hint: guard it, as by `if i < x.size`"});
+  }
   std::byte* address(const Thread& t, const Op& op, ValueId pointer, ValueId offset,
                      const char* verb) const {
     const Memory& memory = memories_[t.values[pointer.value]];
@@ -440,6 +458,7 @@ class Interpreter {
   const Grid grid_;
   std::mt19937_64 random_;
   std::vector<RaceDetector> histories_;  // of the parameters, over all blocks
+  uint64_t turns_ = 0;
   // Of the block that runs.
   int64_t block_number_ = 0, epoch_ = 0;
   std::vector<Memory> memories_;

@@ -2,24 +2,16 @@
 // has.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 
 #include "ir/module.h"
+#include "runtime/executable.h"
 
 namespace picokernel::backend {
 
-struct Grid {
-  std::array<int64_t, 3> blocks{1, 1, 1}, threads{1, 1, 1};  // x, y, z; threads of a block
-  int64_t shared_bytes = 0;                                  // of dynamic shared memory
-};
-
-// What an array parameter may be used at: the elements [low, high) from its pointer. Scalars:
-// unused.
-struct Reach {
-  int64_t low = 0, high = 0;
-};
+using runtime::Grid;
+using runtime::Reach;
 
 /// Runs the kernel for each thread of the grid. Parameters are 8-byte slots as for run_kernel, with
 /// a reach each. Threads take turns at barriers and atomics, in an order that follows from `seed`,

@@ -1,0 +1,99 @@
+"""Kernels of threads, under the names of Numba's CUDA target: `from picokernel import simt as cuda`.
+
+@simt.jit
+def smooth(x, y):
+    i = simt.grid(1)
+    if 0 < i < x.size - 1:
+        y[i] = (x[i - 1] + x[i] + x[i + 1]) / 3
+
+smooth[blocks, 256](x, y)
+smooth.forall(x.size)(x, y)
+"""
+
+from numpy import bool_ as boolean
+from numpy import (
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from .kernel import Jit, jit
+from .tree import Intrinsic
+
+
+def _axes(name, doc):
+    return Intrinsic(name, doc, **{axis: Intrinsic(f"{name}.{axis}") for axis in "xyz"})
+
+
+threadIdx = _axes("threadIdx", "The thread's index in its block.")
+blockIdx = _axes("blockIdx", "The block's index in the grid.")
+blockDim = _axes("blockDim", "How many threads a block has.")
+gridDim = _axes("gridDim", "How many blocks the grid has.")
+grid = Intrinsic("grid", "grid(n): the thread's index in the grid; of 2 or 3 dimensions a tuple.")
+gridsize = Intrinsic("gridsize", "gridsize(n): how many threads the grid has.")
+
+syncthreads = Intrinsic("syncthreads", "Waits for all threads of the block.")
+syncthreads_count = Intrinsic("syncthreads_count", "Waits; how many threads gave true.")
+syncthreads_and = Intrinsic("syncthreads_and", "Waits; whether all threads gave true.")
+syncthreads_or = Intrinsic("syncthreads_or", "Waits; whether any thread gave true.")
+
+
+def _members(name, members, doc):
+    return Intrinsic(name, doc, **{m: Intrinsic(f"{name}.{m}") for m in members.split()})
+
+
+shared = _members("shared", "array", "shared.array(shape, dtype): memory of a block.")
+local = _members("local", "array", "local.array(shape, dtype): memory of a thread.")
+atomic = _members(
+    "atomic",
+    "add sub min max nanmin nanmax and_ or_ xor inc dec exch cas",
+    "atomic.add(array, index, value): one step for all threads; gives what was there before.",
+)
+fma = Intrinsic("fma", "fma(x, y, z): x * y + z, rounded once.")
+selp = Intrinsic("selp", "selp(c, x, y): x where c holds, else y.")
+rsqrt = Intrinsic("rsqrt", "1 / sqrt(x).")
+cbrt = Intrinsic("cbrt", "The cube root.")
+popc = Intrinsic("popc", "How many bits are set.")
+
+__all__ = [
+    "Jit",
+    "atomic",
+    "blockDim",
+    "blockIdx",
+    "boolean",
+    "cbrt",
+    "float16",
+    "float32",
+    "float64",
+    "fma",
+    "grid",
+    "gridDim",
+    "gridsize",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "jit",
+    "local",
+    "popc",
+    "rsqrt",
+    "selp",
+    "shared",
+    "syncthreads",
+    "syncthreads_and",
+    "syncthreads_count",
+    "syncthreads_or",
+    "threadIdx",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]

@@ -1,0 +1,188 @@
+// The state of compiling one kernel: scopes, variables, and the module under construction.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "frontend/state.h"
+#include "frontend/threads/ranges.h"
+#include "frontend/threads/threads.h"
+
+namespace picokernel::frontend::threads {
+
+// Memory with an index: an argument, shared or local memory, or part of one.
+struct Array {
+  ir::ValueId pointer = {}, offset = {};  // offset: invalid: 0
+  std::vector<ir::ValueId> shape;         // invalid: not known, as of dynamic shared memory
+  std::vector<ir::ValueId> strides;       // invalid: 1
+  size_t axis = 0;                        // of the whole array, where this part's first one is
+};
+
+// What an expression gives.
+struct Thing {
+  enum class Kind : uint8_t {
+    nothing,  // None
+    number,   // a scalar
+    tuple,    // `items`
+    array,
+    dtype,     // a type, to convert to
+    object,    // a function or name of Python's, by what it means
+    function,  // of the program
+  };
+  Kind kind = Kind::nothing;
+  Value number = {};
+  std::vector<Thing> items = {};
+  Array array = {};
+  DType dtype = DType::f32;
+  std::string name = {};  // object
+  size_t function = 0;
+};
+
+// The types that a variable was assigned so far. A variable has one type, their common one; numbers
+// of Python alone make it weak while types are still found, and int64 or float64 then.
+struct Join {
+  std::vector<PromotedType> types;  // the common strong one, the common weak one
+  bool add(PromotedType type);      // true: the common type is another one now
+  PromotedType common() const { return common_type(types); }
+};
+using Joins = std::map<std::string, Join>;
+
+// A function is built again and again until the types of variables have settled: `joins` is what
+// the builds before have found, and what this one adds to.
+class Compiler {
+ public:
+  Compiler(const Program& program, std::span<const Argument> arguments, const Options& options,
+           Joins& joins);
+  ir::Module run();
+  /// This build has found wider types: it has to be done again.
+  bool widened() const { return widened_; }
+
+ private:
+  using ValueId = ir::ValueId;
+  using Names = std::map<std::string, Thing>;
+
+  // A call of a function in progress.
+  struct Scope {
+    const Function& function;
+    std::string prefix;  // of its variables among joins
+    Names names;
+  };
+
+  // compiler.cpp: parameters, variables, errors
+  void parameters(const Function& kernel);
+  Thing array_parameter(const std::string& name, const Argument& argument);
+  void refuse_values(std::span<const Node> statements, const std::string& kernel);
+  void at(const Node& n) { state_.at(n.where); }
+  [[noreturn]] void error(const Node& n, std::string message, std::vector<std::string> notes);
+  void assign(const std::string& name, const Thing& value, const Node& where);
+  Thing settled(const std::string& variable, const Thing& value, const Node& where);
+  ValueId zero(PromotedType type) {
+    return state_.convert({.kind = Value::Kind::literal}, type.dtype);
+  }
+  std::string describe(const Thing& t) const;
+
+  // statements.cpp
+  void statements(std::span<const Node> list, const std::set<std::string>& live_after);
+  void statement(const Node& s, const std::set<std::string>& live_after);
+  void assign_target(const Node& target, const Thing& value);
+  void augmented(const Node& s);
+  void branch_statement(const Node& s, const std::set<std::string>& live_after);
+  void while_statement(const Node& s, const std::set<std::string>& live_after);
+  void for_statement(const Node& s, const std::set<std::string>& live_after);
+
+  // A number that a region changes: of a variable, or in a tuple of one.
+  struct Carried {
+    std::string name;
+    std::vector<size_t> path;  // in tuples
+    std::string variable;      // among joins
+  };
+  /// Numbers of these names; what has no value yet is 0 from now on. Others stay what they are.
+  std::vector<Carried> carried(const std::set<std::string>& names);
+  void carried_of(const Thing& t, Carried at, std::vector<Carried>& list);
+  Thing& at(const Carried& c);
+  std::vector<ValueId> values_of(std::span<const Carried> list);
+  void bind(std::span<const Carried> list, std::span<const ValueId> values);
+  void add_params(ir::BlockId block, std::span<const Carried> list);
+  /// All but numbers is as it was `before`.
+  void require_same(const std::set<std::string>& names, const Names& before, const Node& where);
+  void yield(std::vector<ValueId> values) {
+    if (!values.empty()) b_.op(ir::Opcode::yield, std::move(values));
+  }
+  /// Runs `body` at the end of another block.
+  template <class F>
+  void in_block(ir::BlockId block, F body) {
+    const ir::BlockId outer = b_.insertion_block();
+    b_.set_insertion_block(block);
+    body();
+    b_.set_insertion_block(outer);
+  }
+
+  // expressions.cpp
+  Thing expression(const Node& n);
+  Value number(const Node& n);
+  Value number(const Thing& t, const Node& where, std::string_view what);
+  Value apply(std::string_view ufunc, std::span<const Value> operands, const Node& where) {
+    at(where);
+    return state_.apply(*find_ufunc(ufunc), operands);
+  }
+  Thing binary(std::string_view op, const Thing& x, const Thing& y, const Node& where);
+  Thing unary(const Node& n);
+  Thing comparison(const Node& n);
+  Thing boolean(const Node& n);
+  Thing conditional(const Node& n);
+  Thing attribute(const Node& n);
+  Thing name(const Node& n);
+  /// As a condition: a literal bool where it is known.
+  Value truth(const Thing& t, const Node& where);
+  ValueId id(const Value& v);  // of a value of its own type
+  ValueId as_i64(const Value& v, const Node& where, std::string_view what);
+  std::optional<int64_t> constant(const Value& v) const;
+  /// One of two sides, of which only the one asked for is evaluated.
+  Value choose(const Value& condition, const std::function<Value()>& yes,
+               const std::function<Value()>& no, const Node& where);
+
+  // arrays.cpp
+  Thing element(const Array& a, std::span<const Thing> indices, const Node& where);
+  void store(const Array& a, std::span<const Thing> indices, const Thing& value, const Node& where);
+  Array at_index(const Array& a, std::span<const Thing> indices, const Node& where);
+  std::vector<Thing> indices(const Node& n);
+  ValueId offset(const Array& a);
+  Array memory(ir::OpId allocation, std::span<const int64_t> shape);
+  Thing own_memory(const Node& call, bool shared);
+  ValueId i64(int64_t v);
+
+  // calls.cpp
+  Thing call(const Node& n);
+  Thing call_object(const std::string& name, const Node& n);
+  Thing call_thread(const std::string& name, const Node& n);
+  Thing call_builtin(const std::string& name, const Node& n);
+  Thing call_function(size_t function, const Node& n);
+  Thing atomic(const std::string& name, const Node& n);
+  Thing cast(DType dtype, const Thing& value, const Node& where);
+  Thing ids(const Node& n, bool sizes);
+  Value thread_value(ir::Opcode opcode, uint64_t axis);
+  Value axis_value(bool size, uint64_t axis);
+  std::vector<Value> numbers(const Node& call);
+  void no_keywords(const Node& call, const std::string& name);
+
+  const Program& program_;
+  const std::span<const Argument> arguments_;
+  const Options options_;
+  Joins& joins_;
+  bool widened_ = false;
+  Tracer::State state_;
+  ir::Builder& b_;
+  Ranges ranges_;
+  std::vector<Function> functions_;  // without exits
+  Scope* scope_ = nullptr;
+  std::map<std::pair<ir::Opcode, uint64_t>, ValueId> ids_;  // of the kernel's start, by axis
+  std::map<std::pair<bool, uint64_t>, ValueId> axis_values_;
+  std::vector<size_t> calling_;
+  int calls_ = 0;
+};
+
+Thing of(Value number);
+
+}  // namespace picokernel::frontend::threads
