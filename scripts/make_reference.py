@@ -15,11 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 import picokernel  # noqa: E402
-from picokernel import _core, cost_model, explain, profiler  # noqa: E402
+from picokernel import _core, cost_model, explain, profiler, simt  # noqa: E402
 
 # Sections and their names; what is public and missing here is an error.
 PYTHON = {
     "Kernels": [picokernel.kernel, picokernel.Kernel, picokernel.functions],
+    "Kernels of threads": [simt.jit, simt.Jit],
     "Functions that NumPy lacks": [picokernel.erf, picokernel.erfc, picokernel.rsqrt],
     "Backends": [
         picokernel.backends, picokernel.use, explain.Explanation, cost_model.Cost, cost_model.Work,

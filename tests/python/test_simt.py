@@ -485,3 +485,288 @@ def test_races():
 
     text = checked(shift, 1, 8, np.arange(8))
     assert "a race: thread (" in text and "of `x`" in text and "at line" in text
+
+
+# ---- Atomics and local memory
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64", "float32", "float64"])
+def test_atomics_give_what_was_there(backend, dtype):
+    """Case S04."""
+
+    @simt.jit
+    def count(counter, old):
+        i = simt.grid(1)
+        if i < old.size:
+            old[i] = simt.atomic.add(counter, 0, 1)
+
+    counter, old = np.zeros(1, dtype), np.full(1024, 7, dtype)
+    count[8, 128](counter, old)
+    assert counter[0] == 1024 and sorted(old.tolist()) == list(range(1024))
+    if dtype == "int64":
+        counter[0] = 2**53
+        count[8, 128](counter, old)
+        assert counter[0] == 2**53 + 1024
+
+
+def test_atomics_of_every_kind(backend, rng):
+    @simt.jit
+    def run(x, o, f):
+        i = simt.grid(1)
+        if i < x.size:
+            v = x[i]
+            simt.atomic.min(o, 0, v)
+            simt.atomic.max(o, 1, v)
+            simt.atomic.sub(o, 2, v)
+            simt.atomic.and_(o, 3, v)
+            simt.atomic.or_(o, 4, v)
+            simt.atomic.xor(o, 5, v)
+            simt.atomic.inc(o, 6, 9)
+            simt.atomic.dec(o, 7, 9)
+            simt.atomic.min(f, (0, 0), v * 0.5)
+            simt.atomic.max(f, (0, 1), v * 0.5)
+            simt.atomic.nanmax(f, (1, 0), v * 0.5 if v > 0 else np.float32(math.nan))
+            simt.atomic.exch(f, (1, 1), 4)
+
+    x = rng.integers(-1000, 1000, 100)
+    o, f = np.zeros(8, int), np.zeros((2, 2), np.float32)
+    o[3] = -1
+    run.forall(100)(x, o, f)
+    expected = [x.min(), x.max(), -x.sum(), np.bitwise_and.reduce(x), np.bitwise_or.reduce(x)]
+    assert o.tolist() == [*expected, np.bitwise_xor.reduce(x), 0, 0]
+    np.testing.assert_array_equal(f, [[x.min() / 2, x.max() / 2], [x.max() / 2, 4]])
+
+
+def test_compare_and_swap_has_one_winner(backend):
+    @simt.jit
+    def run(lock, won):
+        i = simt.grid(1)
+        if i < won.size:
+            won[i] = simt.atomic.cas(lock, 0, -1, i) == -1
+
+    lock, won = np.array([-1]), np.zeros(100, bool)
+    run.forall(100)(lock, won)
+    assert won.sum() == 1 and won[lock[0]]
+
+
+def test_local_memory(backend, rng):
+    @simt.jit
+    def median_of_five(x, out):
+        i = simt.grid(1)
+        if i < out.size:
+            v = simt.local.array(5, simt.float64)
+            for k in range(5):
+                v[k] = x[i, k]
+            for a in range(1, 5):
+                key, b = v[a], a - 1
+                while b >= 0 and v[b] > key:
+                    v[b + 1] = v[b]
+                    b -= 1
+                v[b + 1] = key
+            out[i] = v[2]
+
+    x, out = rng.random((40, 5)), np.zeros(40)
+    median_of_five.forall(40)(x, out)
+    np.testing.assert_array_equal(out, np.median(x, axis=1))
+
+
+# ---- Barriers
+
+
+@pytest.fixture(params=range(3))
+def seed(request):
+    return request.param
+
+
+def on_ref(seed):
+    return simt.jit(backend="ref", seed=seed)
+
+
+def test_a_return_before_a_barrier(seed):
+    """Case S01."""
+
+    @on_ref(seed)
+    def reverse(out, n):
+        tid = simt.threadIdx.x
+        s = simt.shared.array(32, simt.int32)
+        if tid >= n:
+            return
+        s[tid] = tid + 1
+        simt.syncthreads()
+        out[tid] = s[n - 1 - tid]
+
+    out = np.zeros(25, np.int32)
+    reverse[1, 32](out, 25)
+    assert out.tolist() == list(range(25, 0, -1))
+
+
+def test_barriers_in_loops_and_branches_behind_a_return(seed):
+    @on_ref(seed)
+    def sums(x, out, rounds):
+        tid, i = simt.threadIdx.x, simt.grid(1)
+        s = simt.shared.array(64, simt.float32)
+        s[tid] = 0
+        if i >= x.size:
+            return
+        s[tid] = x[i]
+        simt.syncthreads()
+        half = simt.blockDim.x // 2
+        while half > 0:
+            if tid < half:
+                s[tid] += s[tid + half]
+            simt.syncthreads()
+            half //= 2
+        for r in range(rounds):
+            if rounds > 2:
+                simt.syncthreads()
+                if tid == 0:
+                    s[0] += r
+            else:
+                simt.syncthreads()
+            last = r
+        low = simt.syncthreads_count(tid < 5)
+        if low > 0 and tid == 0:
+            out[simt.blockIdx.x] = s[0] + 1000 * last
+
+    x = np.arange(150, dtype=np.float32)
+    for rounds in (1, 4):
+        out = np.zeros(3, np.float32)
+        sums[3, 64](x, out, rounds)
+        more = 6 if rounds == 4 else 0
+        expected = [x[b : b + 64].sum() + more + 1000 * (rounds - 1) for b in (0, 64, 128)]
+        assert out.tolist() == expected
+
+
+def test_threads_that_return_inside_of_a_loop_with_barriers(seed):
+    @on_ref(seed)
+    def run(out, n):
+        tid = simt.threadIdx.x
+        s = simt.shared.array(16, simt.int64)
+        s[tid] = 0
+        for k in range(n):
+            if tid == k:
+                return
+            s[tid] += 1
+            simt.syncthreads()
+            if tid == simt.blockDim.x - 1:
+                out[k] = s[tid - 1] if k < 3 else 100 + k
+            simt.syncthreads()
+        out[n] = simt.syncthreads_and(tid >= n)
+
+    out = np.zeros(7, int)
+    run[1, 8](out, 6)
+    assert out.tolist() == [1, 2, 3, 103, 104, 105, 1]
+
+
+def test_a_block_breaks_together(seed):
+    @on_ref(seed)
+    def search(x, out):
+        tid = simt.threadIdx.x
+        found = simt.shared.array(1, simt.int32)
+        if tid == 0:
+            found[0] = -1
+        simt.syncthreads()
+        for k in range(x.shape[0]):
+            if x[k, tid] > 0:
+                found[0] = k
+            simt.syncthreads()
+            if found[0] >= 0:
+                break
+            simt.syncthreads()
+        if tid == 0:
+            out[0] = found[0]
+
+    x = np.zeros((5, 8), int)
+    x[3, 2] = 1
+    out = np.zeros(1, int)
+    search[1, 8](x, out)
+    assert out[0] == 3
+
+
+def test_tiled_matmul(seed, rng):
+    tile = 4
+
+    @on_ref(seed)
+    def matmul(a, b, c):
+        sa = simt.shared.array(shape=(tile, tile), dtype=simt.float32)
+        sb = simt.shared.array(shape=(tile, tile), dtype=simt.float32)
+        x, y = simt.grid(2)
+        tx, ty = simt.threadIdx.x, simt.threadIdx.y
+        acc = simt.float32(0.0)
+        for i in range(simt.gridDim.x):
+            sa[ty, tx] = a[y, tx + i * tile] if y < a.shape[0] and tx + i * tile < a.shape[1] else 0
+            sb[ty, tx] = b[ty + i * tile, x] if x < b.shape[1] and ty + i * tile < b.shape[0] else 0
+            simt.syncthreads()
+            for j in range(tile):
+                acc += sa[ty, j] * sb[j, tx]
+            simt.syncthreads()
+        if y < c.shape[0] and x < c.shape[1]:
+            c[y, x] = acc
+
+    a, b = rng.random((9, 10), np.float32), rng.random((10, 11), np.float32)
+    c = np.zeros((9, 11), np.float32)
+    matmul[(3, 3), (tile, tile)](a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-6)
+
+
+def test_dynamic_shared_memory():
+    @simt.jit(backend="ref")
+    def reverse(x):
+        s = simt.shared.array(0, simt.float32)
+        i = simt.threadIdx.x
+        s[i] = x[i]
+        simt.syncthreads()
+        x[i] = s[x.size - 1 - i]
+
+    x = np.arange(8, dtype=np.float32)
+    reverse[1, 8, 0, 32](x)
+    assert x.tolist() == list(range(7, -1, -1))
+    with pytest.raises(pk.KernelError, match=r"element 7 of `s`, which has those from 0 to 6"):
+        reverse[1, 8, 0, 28](x)
+
+
+def test_what_the_checker_finds_in_shared_memory():
+    """Cases S03 and S06."""
+
+    @simt.jit
+    def missing_barrier(x):
+        s = simt.shared.array(8, simt.float32)
+        i = simt.threadIdx.x
+        s[i] = x[i]
+        x[i] = s[7 - i]
+
+    text = checked(missing_barrier, 1, 8, np.zeros(8, np.float32))
+    assert "`s`" in text and ("a race" in text or "nobody has written" in text)
+
+    @simt.jit
+    def across_blocks(a, b):
+        i = simt.grid(1)
+        a[i] = i
+        simt.syncthreads()
+        b[i] = a[(i + simt.blockDim.x) % a.size]
+
+    text = checked(across_blocks, 2, 4, np.full(8, -1), np.zeros(8, int))
+    assert "a race" in text and "blocks run in any order" in text
+
+    @simt.jit
+    def unwritten(out):
+        s = simt.shared.array(8, simt.float32)
+        if simt.threadIdx.x < 5:
+            s[simt.threadIdx.x] = 1
+        simt.syncthreads()
+        if simt.threadIdx.x == 0:
+            for k in range(8):
+                out[0] += s[k]
+
+    assert "element 5 of `s`, which nobody has written" in checked(unwritten, 1, 8, np.zeros(1))
+
+
+def test_cpu_refuses_threads_that_meet():
+    @simt.jit
+    def run(x):
+        simt.syncthreads()
+        x[0] = 1
+
+    if "cpu" in LIVE:
+        with pytest.raises(pk.CompileError, match=r'and this is a barrier(.|\n)*backend="ref"'):
+            run[1, 1](np.zeros(1))

@@ -83,6 +83,22 @@ CASES = [
     ("helper(1, 2)", "`helper` is called with other arguments", "each of them once", 1),
     ("forever(1)", "`forever` calls itself", "write a loop", 0),
     ("t = (1, 2)\nx[0] = t[n]", "a tuple of 2 has no such item", "simt.local.array", 1),
+    ("if i > n:\n    simt.syncthreads()", "in a branch that depends on the thread, through `i`", "take", 2),
+    ("for k in range(i):\n    simt.syncthreads()", "in a loop that depends on the thread", "take", 2),
+    ("j = i * 2\nwhile j > n:\n    barrier()\n    j -= 1", "in a loop that depends on", "take", 3),
+    (
+        "for k in range(n):\n    if i == k: continue\n    simt.syncthreads()",
+        "a turn ends here, in front of a barrier, depending on the thread, through `i`",
+        "outside of these",
+        2,
+    ),
+    ("if i > 2:\n    return\nx[0] = meets(n)", "a barrier behind a `return` is part", "of its own", 1),
+    (
+        "if i > 2:\n    return\nif simt.syncthreads_or(n):\n    x[0] = 1",
+        "a barrier behind a `return` is part",
+        "of its own",
+        2,
+    ),
     ("x[0], n = 1", "cannot unpack Python int into 2", "simt.grid(2)", 1),
 ]
 
@@ -97,14 +113,25 @@ def forever(v):
     return forever(v - 1)
 
 
+@simt.jit(device=True)
+def barrier():
+    simt.syncthreads()
+
+
+@simt.jit(device=True)
+def meets(n):
+    simt.syncthreads()
+    return n
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c[0].replace("\n", "; "))
 def test_message(case):
     body, message, hint, from_end, *after = case
     lines = [*body.split("\n"), *after]
-    source = "@simt.jit\ndef k(x, a, n):\n" + "".join(f"    {line}\n" for line in lines)
+    source = "@simt.jit\ndef k(x, a, n):\n    i = simt.grid(1)\n" + "".join(f"    {line}\n" for line in lines)
     name = f"<kernel {hash(source)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    names = {"simt": simt, "np": np, "helper": helper, "forever": forever, "__name__": name}
+    names = {"simt": simt, "np": np, "helper": helper, "barrier": barrier, "meets": meets, "forever": forever, "__name__": name}
     exec(compile(source, name, "exec"), names)
     with pytest.raises(pk.CompileError) as e:
         names["k"][1, 1](np.zeros(4, np.float32), np.zeros((2, 2), np.int64), 3)
@@ -115,7 +142,7 @@ def test_message(case):
     if from_end:
         assert (e.value.filename, e.value.lineno) == (
             name,
-            2 + len(lines) - len(after) - from_end + 1,
+            3 + len(lines) - len(after) - from_end + 1,
         )
 
 

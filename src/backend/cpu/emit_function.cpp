@@ -15,6 +15,12 @@ namespace {
 constexpr uint64_t kTile = 64;  // points a side
 }
 
+bool is_local(const ir::Module& m, const ir::Op& alloc) {
+  const ir::Op* count = m.def(alloc.operands[0]);
+  return m.type(alloc.results[0]).space == ir::Space::local && count != nullptr &&
+         count->opcode == Opcode::constant;
+}
+
 llvm::Type* memory_type(llvm::IRBuilder<>& b, const OpEmitter& ops, DType t, unsigned lanes) {
   llvm::Type* element = is_bool(t) ? b.getInt8Ty() : ops.type(t);
   return lanes == 1 ? element : llvm::FixedVectorType::get(element, lanes);
@@ -167,13 +173,22 @@ void FunctionEmitter::op(const ir::Op& op) {
     run_if({op});
   } else if (op.opcode == Opcode::return_) {
     return_values(op);
+  } else if (ir::info(op.opcode).atomic()) {
+    atomic(op);
   } else {
     PK_UNREACHABLE(ir::info(op.opcode).name);
   }
 }
 
-// pk_alloc's memory lives until the launch ends; a null pointer ends it at once.
+// pk_alloc's memory lives until the launch ends; a null pointer ends it at once. Local memory, of a
+// constant size, is on the stack.
 void FunctionEmitter::alloc(const ir::Op& op) {
+  if (is_local(m_, op)) {
+    set(op.results[0],
+        entry_.CreateAlloca(memory_type(b_, ops_, m_.type(op.results[0]).dtype),
+                            entry_.getInt64(m_.def(op.operands[0])->attribute)));
+    return;
+  }
   Value* count =
       b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, scalar(op.operands[0]), b_.getInt64(1));
   llvm::FunctionCallee callee =

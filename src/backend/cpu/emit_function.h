@@ -47,6 +47,7 @@ class FunctionEmitter {
   Value* address(llvm::IRBuilder<>& b, ir::ValueId pointer, Value* offset);
   Value* load(llvm::IRBuilder<>& b, DType t, Value* address);
   void alloc(const ir::Op& op);
+  void atomic(const ir::Op& op);
   void run_for(ir::ForView loop);
   void run_while(ir::WhileView loop);
   void run_if(ir::IfView branch);
@@ -74,6 +75,8 @@ class FunctionEmitter {
   bool fence_ = false;           // stores past the caches have to be fenced
 };
 
+/// Memory of one thread, of a constant size.
+bool is_local(const ir::Module& m, const ir::Op& alloc);
 /// How a value lies in memory: bool is a byte.
 llvm::Type* memory_type(llvm::IRBuilder<>& b, const OpEmitter& ops, DType t, unsigned lanes = 1);
 

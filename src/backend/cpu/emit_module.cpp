@@ -94,7 +94,10 @@ class Cutter {
 KernelInfo emit_module(const ir::Module& kernel, llvm::Module& module, const Target& target) {
   PK_CHECK(kernel.level == ir::Level::kernel, "lower a graph first");
   KernelInfo result;
-  ir::walk(kernel, [&](OpId id) { result.allocates |= kernel.ops[id].opcode == Opcode::alloc; });
+  ir::walk(kernel, [&](OpId id) {
+    const ir::Op& op = kernel.ops[id];
+    result.allocates |= op.opcode == Opcode::alloc && !is_local(kernel, op);
+  });
   OpEmitter ops(module, target);
   Cutter cutter(kernel);
   for (const std::vector<OpId>& nest : cutter.cut()) {

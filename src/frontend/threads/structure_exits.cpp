@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "frontend/threads/divergence.h"
 #include "frontend/threads/tree.h"
 
 namespace picokernel::frontend::threads {
@@ -16,7 +17,7 @@ struct Context {
 
 class Structurer {
  public:
-  explicit Structurer(const Program& program) : program_(program) {}
+  Structurer(const Program& program, const Function& f) : program_(program), divergence_(program, f) {}
 
   Function run(const Function& f) {
     contexts_.push_back({.on = ".live"});
@@ -54,20 +55,40 @@ class Structurer {
     });
   }
 
-  bool has_barrier(const Node& n) const {
-    if (n.is("Object")) return n.text.starts_with("simt.syncthreads");
-    if (n.is("Function")) {
-      const auto number = static_cast<size_t>(std::get<int64_t>(n.literal));
-      if (std::ranges::find(asked_, number) != asked_.end()) return false;  // it calls itself
-      asked_.push_back(number);
-      const bool found = has_barrier(program_.at(number).body);
-      asked_.pop_back();
-      return found;
-    }
-    return has_barrier(n.fields);
+  bool has_barrier(std::span<const Node> nodes) const {
+    return threads::has_barrier(program_, nodes);
   }
-  bool has_barrier(const std::vector<Node>& nodes) const {
-    return std::ranges::any_of(nodes, [&](const Node& n) { return has_barrier(n); });
+  bool has_barrier(const Node& n) const { return has_barrier(std::span(&n, 1)); }
+
+  [[noreturn]] static void fail(const Location& where, std::string message,
+                                std::vector<std::string> notes) {
+    throw CompileError(Diagnostic{
+        .location = where, .message = std::move(message), .notes = std::move(notes)});
+  }
+  // A branch or loop that depends on the thread.
+  void require_uniform(const Node& s, const Node& test, std::string_view what) const {
+    const bool inside = has_barrier(std::span(s.fields).subspan(s.is("If")));
+    if (const auto source = divergence_.source(test); source && inside)
+      fail(s.where,
+           "a barrier is in " + std::string(what) + " that depends on the thread, through " +
+               *source,
+           {"all threads of a block have to reach the same barriers",
+            "hint: take the barrier out of it, or make the condition the same for all threads"});
+  }
+  // Exits from a turn of a loop, in front of a barrier of that turn.
+  void require_uniform_exit(const Node& s, std::span<const Node> rest) const {
+    if (contexts_.back().go.empty() || !has_barrier(rest) || !leaves_turn(s)) return;
+    if (const auto source = divergence_.source(s[0]))
+      fail(s.where,
+           "a turn ends here, in front of a barrier, depending on the thread, through " + *source,
+           {"all threads of a block have to reach the same barriers",
+            "hint: put what follows into branches, and the barrier outside of these"});
+  }
+  static bool leaves_turn(const Node& s) {
+    if (s.is("Break") || s.is("Continue")) return true;
+    return !is_loop(s) && std::ranges::any_of(s.fields, [](const Node& field) {
+      return field.is("Block") && std::ranges::any_of(field.fields, leaves_turn);
+    });
   }
 
   std::vector<Node> block(std::span<const Node> statements) {
@@ -81,6 +102,10 @@ class Structurer {
       const std::span<const Node> rest = statements.subspan(i + 1);
       if (s.is("If")) {
         if (branches(s, rest, out)) return out;
+      } else if (is_loop(s) && may_exit(s) && has_barrier(s)) {
+        guarded_loop(s, out);
+        guard(rest, out);
+        return out;
       } else if (is_loop(s)) {
         if (loop(s, rest, out)) return out;
       } else {
@@ -114,7 +139,9 @@ class Structurer {
   // True: `rest` is done, too.
   bool branches(const Node& s, std::span<const Node> rest, std::vector<Node>& out) {
     const Branch b(s);
-    const bool nests = std::ranges::none_of(rest, [&](const Node& r) { return has_barrier(r); });
+    require_uniform(s, b.test, "a branch");
+    require_uniform_exit(s, rest);
+    const bool nests = !has_barrier(rest);
     const bool body_leaves = always_exits(b.body), other_leaves = always_exits(b.otherwise);
     const auto put = [&](std::span<const Node> body, std::span<const Node> otherwise) {
       std::vector<Node> yes_side = block(body);
@@ -139,6 +166,7 @@ class Structurer {
   }
 
   bool loop(const Node& s, std::span<const Node> rest, std::vector<Node>& out) {
+    require_uniform(s, s[s.is("For")], "a loop");
     const std::string number = std::to_string(++loops_);
     contexts_.push_back({.on = ".on" + number, .go = ".go" + number});
     const size_t last = s.fields.size() - 1, body_at = last - 1;
@@ -175,13 +203,160 @@ class Structurer {
     return true;
   }
 
-  // Statements that run unless the context was left.
+  // ---- Behind an exit
+
+  // Statements that run unless the context was left. No barrier is in a guard: threads that have
+  // left still reach it.
   void guard(std::span<const Node> rest, std::vector<Node>& out) {
-    if (rest.empty()) return;
+    std::vector<Node> stretch;
+    const auto flush = [&] {
+      if (stretch.empty()) return;
+      const Location where = stretch[0].where;
+      out.push_back(if_on(block(std::exchange(stretch, {})), where));
+    };
+    for (const Node& s : rest) {
+      if (!has_barrier(s)) {
+        stretch.push_back(s);
+        continue;
+      }
+      flush();
+      if (s.is("If"))
+        guarded_branch(s, out);
+      else if (is_loop(s))
+        guarded_loop(s, out);
+      else
+        guarded_barrier(s, out);
+    }
+    flush();
+  }
+
+  Node if_on(std::vector<Node> body, const Location& where) {
     const std::string on = contexts_.back().on;
     tested_.insert(on);
-    const Location where = rest[0].where;
-    out.push_back(branch(name(on, where), block(rest), {}, where));
+    return branch(name(on, where), std::move(body), {}, where);
+  }
+  // What a thread that has left gives instead of evaluating the expression.
+  std::string kept(const Node& expression, Node otherwise, std::vector<Node>& out) {
+    const std::string variable = ".kept" + std::to_string(++kept_);
+    tested_.insert(variable);
+    keep(variable, expression, std::move(otherwise), out);
+    return variable;
+  }
+  void keep(const std::string& variable, const Node& expression, Node otherwise,
+            std::vector<Node>& out) {
+    out.push_back(assignment(variable, std::move(otherwise)));
+    out.push_back(if_on({assignment(variable, expression)}, expression.where));
+  }
+  // True for all threads where it is for any.
+  static Node any(const std::string& variable, const Location& where) {
+    return {.kind = "Call",
+            .where = where,
+            .fields = {{.kind = "Object", .where = where, .text = "simt.syncthreads_or"},
+                       threads::block({name(variable, where)}),
+                       threads::block({})}};
+  }
+
+  [[noreturn]] static void refuse_part(const Node& s) {
+    fail(s.where, "a barrier behind a `return` is part of another statement",
+         {"threads that have returned pass it, too",
+          "hint: write the barrier as a statement of its own, in the kernel itself"});
+  }
+
+  void guarded_barrier(const Node& s, std::vector<Node>& out) {
+    const bool assigned = s.is("Assign");
+    const Node& value = s.fields.back();
+    const bool plain = (assigned || s.is("Expr")) && value.is("Call") && value[0].is("Object");
+    if (!plain) refuse_part(s);
+    Node made = s;
+    Node& call = made.fields.back();
+    for (Node& operand : call.fields[1].fields) {
+      const bool all = value[0].text == "simt.syncthreads_and";
+      operand = name(kept(operand, truth(all, operand.where), out), operand.where);
+    }
+    out.push_back(std::move(made));
+  }
+
+  void guarded_branch(const Node& s, std::vector<Node>& out) {
+    const Branch b(s);
+    require_uniform(s, b.test, "a branch");
+    if (has_barrier(b.test)) refuse_part(s);
+    const std::string taken = kept(b.test, truth(false, s.where), out);
+    std::vector<Node> body, otherwise;
+    guard(b.body, body);
+    guard(b.otherwise, otherwise);
+    out.push_back(branch(any(taken, s.where), std::move(body), std::move(otherwise), s.where));
+  }
+
+  // Turns until no thread of the block takes part.
+  void guarded_loop(const Node& s, std::vector<Node>& out) {
+    require_uniform(s, s[s.is("For")], "a loop");
+    if (!s.fields.back().fields.empty())
+      fail(s.where, "a loop with a barrier and an `else` stands behind a `return`",
+           {"hint: put what follows the loop into an `if`"});
+    if (has_barrier(s[s.is("For")])) refuse_part(s);
+    const std::string number = std::to_string(++loops_);
+    std::vector<Node> body = s[s.fields.size() - 2].fields;
+    Node test = s[0];
+    if (s.is("For")) test = counted(s, body, out);
+    const std::string go = ".go" + number, on = ".on" + number;
+    const std::string turns = kept(test, truth(false, s.where), out);
+    contexts_.push_back({.on = on, .go = go});
+    tested_.insert({on, go});
+    std::vector<Node> turn{assignment(on, name(turns, s.where)), assignment(go, yes(s.where))};
+    guard(body, turn);
+    contexts_.pop_back();
+    // The next turn, of threads that have not left.
+    std::vector<Node> next;
+    keep(turns, test, truth(false, s.where), next);
+    turn.push_back(assignment(turns, truth(false, s.where)));
+    turn.push_back(branch(name(go, s.where), {next.back()}, {}, s.where));
+    out.push_back({.kind = "While",
+                   .where = s.where,
+                   .fields = {any(turns, s.where), threads::block(std::move(turn)),
+                              threads::block({})}});
+  }
+
+  // A loop over range as one over a condition: what it counts, and the condition.
+  Node counted(const Node& s, std::vector<Node>& body, std::vector<Node>& out) {
+    const Node& range = s[1];
+    if (!range.is("Call") || range[0].text != "builtins.range") return range;  // reported there
+    const std::vector<Node>& bounds = range[1].fields;
+    const auto integer = [&](int64_t v) {
+      return Node{.kind = "Number", .where = s.where, .text = "int", .literal = v};
+    };
+    const auto operation = [&](const char* kind, const std::string& x, const char* op, Node y) {
+      const bool compares = kind == std::string_view("Compare");
+      const Node sign{.kind = "Text", .text = op};
+      return Node{.kind = kind,
+                  .where = s.where,
+                  .fields = {name(x, s.where), compares ? threads::block({sign}) : sign,
+                             compares ? threads::block({std::move(y)}) : std::move(y)}};
+    };
+    const std::string index = kept(bounds.size() < 2 ? integer(0) : bounds[0], integer(0), out);
+    const std::string stop = kept(bounds[bounds.size() < 2 ? 0 : 1], integer(0), out);
+    const Node& step = bounds.size() < 3 ? integer(1) : bounds[2];
+    const std::string by = kept(step, integer(1), out);
+    const Node next{.kind = "AugAssign",
+                    .where = s.where,
+                    .fields = {name(index, s.where), {.kind = "Text", .text = "Add"},
+                               name(by, s.where)}};
+    std::vector<Node> begin{
+        {.kind = "Assign",
+         .where = s.where,
+         .fields = {threads::block({s[0]}), name(index, s.where)}},
+        next};
+    body.insert(body.begin(), begin.begin(), begin.end());
+    const auto both = [&](const char* op, Node x, Node y) {
+      return Node{.kind = "BoolOp",
+                  .where = s.where,
+                  .fields = {{.kind = "Text", .text = op},
+                             threads::block({std::move(x), std::move(y)})}};
+    };
+    const auto inside = [&](const char* sign, const char* toward) {
+      return both("And", operation("Compare", by, sign, integer(0)),
+                  operation("Compare", index, toward, name(stop, s.where)));
+    };
+    return both("Or", inside("Gt", "Lt"), inside("Lt", "Gt"));
   }
 
   // Flags that nothing tests.
@@ -198,16 +373,16 @@ class Structurer {
   }
 
   const Program& program_;
+  const Divergence divergence_;
   std::vector<Context> contexts_;
   std::set<std::string> tested_;
-  mutable std::vector<size_t> asked_;
-  int loops_ = 0;
+  int loops_ = 0, kept_ = 0;
 };
 
 }  // namespace
 
 Function structure_exits(const Program& program, const Function& function) {
-  return Structurer(program).run(function);
+  return Structurer(program, function).run(function);
 }
 
 }  // namespace picokernel::frontend::threads
