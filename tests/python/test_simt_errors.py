@@ -83,8 +83,18 @@ CASES = [
     ("helper(1, 2)", "`helper` is called with other arguments", "each of them once", 1),
     ("forever(1)", "`forever` calls itself", "write a loop", 0),
     ("t = (1, 2)\nx[0] = t[n]", "a tuple of 2 has no such item", "simt.local.array", 1),
-    ("if i > n:\n    simt.syncthreads()", "in a branch that depends on the thread, through `i`", "take", 2),
-    ("for k in range(i):\n    simt.syncthreads()", "in a loop that depends on the thread", "take", 2),
+    (
+        "if i > n:\n    simt.syncthreads()",
+        "in a branch that depends on the thread, through `i`",
+        "take",
+        2,
+    ),
+    (
+        "for k in range(i):\n    simt.syncthreads()",
+        "in a loop that depends on the thread",
+        "take",
+        2,
+    ),
     ("j = i * 2\nwhile j > n:\n    barrier()\n    j -= 1", "in a loop that depends on", "take", 3),
     (
         "for k in range(n):\n    if i == k: continue\n    simt.syncthreads()",
@@ -92,7 +102,12 @@ CASES = [
         "outside of these",
         2,
     ),
-    ("if i > 2:\n    return\nx[0] = meets(n)", "a barrier behind a `return` is part", "of its own", 1),
+    (
+        "if i > 2:\n    return\nx[0] = meets(n)",
+        "a barrier behind a `return` is part",
+        "of its own",
+        1,
+    ),
     (
         "if i > 2:\n    return\nif simt.syncthreads_or(n):\n    x[0] = 1",
         "a barrier behind a `return` is part",
@@ -128,10 +143,20 @@ def meets(n):
 def test_message(case):
     body, message, hint, from_end, *after = case
     lines = [*body.split("\n"), *after]
-    source = "@simt.jit\ndef k(x, a, n):\n    i = simt.grid(1)\n" + "".join(f"    {line}\n" for line in lines)
+    source = "@simt.jit\ndef k(x, a, n):\n    i = simt.grid(1)\n" + "".join(
+        f"    {line}\n" for line in lines
+    )
     name = f"<kernel {hash(source)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    names = {"simt": simt, "np": np, "helper": helper, "barrier": barrier, "meets": meets, "forever": forever, "__name__": name}
+    names = {
+        "simt": simt,
+        "np": np,
+        "helper": helper,
+        "barrier": barrier,
+        "meets": meets,
+        "forever": forever,
+        "__name__": name,
+    }
     exec(compile(source, name, "exec"), names)
     with pytest.raises(pk.CompileError) as e:
         names["k"][1, 1](np.zeros(4, np.float32), np.zeros((2, 2), np.int64), 3)

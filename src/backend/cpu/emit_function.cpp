@@ -184,9 +184,8 @@ void FunctionEmitter::op(const ir::Op& op) {
 // constant size, is on the stack.
 void FunctionEmitter::alloc(const ir::Op& op) {
   if (is_local(m_, op)) {
-    set(op.results[0],
-        entry_.CreateAlloca(memory_type(b_, ops_, m_.type(op.results[0]).dtype),
-                            entry_.getInt64(m_.def(op.operands[0])->attribute)));
+    set(op.results[0], entry_.CreateAlloca(memory_type(b_, ops_, m_.type(op.results[0]).dtype),
+                                           entry_.getInt64(m_.def(op.operands[0])->attribute)));
     return;
   }
   Value* count =

@@ -19,8 +19,7 @@ bool finds_barrier(const Program& program, std::span<const Node> nodes, std::set
     if (is_barrier(n)) return true;
     if (!n.is("Function")) return finds_barrier(program, n.fields, asked);
     const auto number = static_cast<size_t>(std::get<int64_t>(n.literal));
-    return asked.insert(number).second &&
-           finds_barrier(program, program.at(number).body, asked);
+    return asked.insert(number).second && finds_barrier(program, program.at(number).body, asked);
   });
 }
 

@@ -17,7 +17,8 @@ struct Context {
 
 class Structurer {
  public:
-  Structurer(const Program& program, const Function& f) : program_(program), divergence_(program, f) {}
+  Structurer(const Program& program, const Function& f)
+      : program_(program), divergence_(program, f) {}
 
   Function run(const Function& f) {
     contexts_.push_back({.on = ".live"});
@@ -62,8 +63,8 @@ class Structurer {
 
   [[noreturn]] static void fail(const Location& where, std::string message,
                                 std::vector<std::string> notes) {
-    throw CompileError(Diagnostic{
-        .location = where, .message = std::move(message), .notes = std::move(notes)});
+    throw CompileError(
+        Diagnostic{.location = where, .message = std::move(message), .notes = std::move(notes)});
   }
   // A branch or loop that depends on the thread.
   void require_uniform(const Node& s, const Node& test, std::string_view what) const {
@@ -310,10 +311,10 @@ class Structurer {
     keep(turns, test, truth(false, s.where), next);
     turn.push_back(assignment(turns, truth(false, s.where)));
     turn.push_back(branch(name(go, s.where), {next.back()}, {}, s.where));
-    out.push_back({.kind = "While",
-                   .where = s.where,
-                   .fields = {any(turns, s.where), threads::block(std::move(turn)),
-                              threads::block({})}});
+    out.push_back(
+        {.kind = "While",
+         .where = s.where,
+         .fields = {any(turns, s.where), threads::block(std::move(turn)), threads::block({})}});
   }
 
   // A loop over range as one over a condition: what it counts, and the condition.
@@ -336,21 +337,20 @@ class Structurer {
     const std::string stop = kept(bounds[bounds.size() < 2 ? 0 : 1], integer(0), out);
     const Node& step = bounds.size() < 3 ? integer(1) : bounds[2];
     const std::string by = kept(step, integer(1), out);
-    const Node next{.kind = "AugAssign",
-                    .where = s.where,
-                    .fields = {name(index, s.where), {.kind = "Text", .text = "Add"},
-                               name(by, s.where)}};
-    std::vector<Node> begin{
-        {.kind = "Assign",
-         .where = s.where,
-         .fields = {threads::block({s[0]}), name(index, s.where)}},
-        next};
+    const Node next{
+        .kind = "AugAssign",
+        .where = s.where,
+        .fields = {name(index, s.where), {.kind = "Text", .text = "Add"}, name(by, s.where)}};
+    std::vector<Node> begin{{.kind = "Assign",
+                             .where = s.where,
+                             .fields = {threads::block({s[0]}), name(index, s.where)}},
+                            next};
     body.insert(body.begin(), begin.begin(), begin.end());
     const auto both = [&](const char* op, Node x, Node y) {
-      return Node{.kind = "BoolOp",
-                  .where = s.where,
-                  .fields = {{.kind = "Text", .text = op},
-                             threads::block({std::move(x), std::move(y)})}};
+      return Node{
+          .kind = "BoolOp",
+          .where = s.where,
+          .fields = {{.kind = "Text", .text = op}, threads::block({std::move(x), std::move(y)})}};
     };
     const auto inside = [&](const char* sign, const char* toward) {
       return both("And", operation("Compare", by, sign, integer(0)),
