@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -66,8 +67,16 @@ class PK_API Profile {
   const std::vector<TraceEvent>& events() const;
   /// How many events found their ring full.
   uint64_t dropped() const;
-  /// A summary: count, total, mean and share for each name.
+  /// A summary: count, total, mean and share for each name, GB/s, GFLOP/s and the share of the
+  /// machine's ceiling for what has them.
   std::string table() const;
+  /// The text of a line, from 1, of a file; empty where there is none.
+  using SourceLine = std::function<std::string(const std::string& file, int64_t line)>;
+  /// Time per line of the user's kernels: for each kernel and backend the lines of its source, and
+  /// under each what ran for it. What belongs to no line stands where the kernel is defined: the
+  /// launch where a backend runs all of it at once, copies, allocations, and the rest of the call.
+  /// Shares are of the kernel's calls. Without `source`, files are read.
+  std::string lines(const SourceLine& source = {}) const;
   /// Writes what was recorded up to now as a Chrome trace. Throws Error if it cannot be written.
   void save(const std::string& path) const;
 
@@ -80,6 +89,18 @@ class PK_API Profile {
   explicit Profile(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// What kernels can reach at most on this machine, as measured.
+struct Ceiling {
+  /// Bytes that a kernel reads and writes, and the GB/s at that size: caches are faster.
+  std::vector<std::pair<int64_t, double>> bandwidth;
+  double gflops = 0;  // operations, in 1e9 a second; 0: unknown
+};
+
+/// From now on events of kernels on that backend carry "% of ceiling": their share of the bandwidth
+/// or of the operations, whichever is larger, and "ceiling", which of the two that is. Nothing is
+/// ever measured in a call: Python's profiler takes what `picokernel doctor` has measured.
+PK_API void set_ceiling(std::string_view backend, Ceiling ceiling);
 
 /// A named step of the user's own program, from construction to destruction. Costs next to nothing
 /// when no profile records. Spans of one thread must end in the reverse order of their beginnings.

@@ -14,11 +14,13 @@ The result is kept in the folder of compiled kernels, for this processor, number
 """
 
 import contextlib
+import functools
 import json
 import math
 import os
 import platform
 import statistics
+import sys
 import threading
 import time
 from bisect import bisect_left
@@ -69,6 +71,7 @@ _MEASURED = {
 
 _lock = threading.Lock()
 _known = None
+_told = None  # to profiles: the facts, and of which backends
 
 
 class Ceilings:
@@ -118,6 +121,10 @@ class Rates:
         """[bytes of all arrays, bytes per second] of `a*b+c`, per measured size."""
         return [(n, n / s) for n, s in self._pass if s > 0]
 
+    def peak(self):
+        """Cheap operations on float32 a second, of all threads."""
+        return self.speedup / self.operation("add", "float32")
+
 
 def _at(curve, n):
     """A curve's value at n: between two points a power law, beyond the ends proportional."""
@@ -151,10 +158,9 @@ def _path():
     return os.path.join(folder, "ceilings.json") if folder and not problem else None
 
 
-def _identity():
+def _processor():
     from .doctor import cpu_name
 
-    live = [name for name in CANDIDATES if _core.backends().get(name) == ""]
     return {
         "format": FORMAT,
         "build": _core.__version__,
@@ -162,19 +168,23 @@ def _identity():
         "host": platform.node(),
         "threads": _core.num_threads(),
         "capped": os.environ.get("PICOKERNEL_CPU", ""),
-        "numpy": np.__version__,
-        "backends": live,
     }
 
 
-def _load():
+def _identity():
+    live = [name for name in CANDIDATES if _core.backends().get(name) == ""]
+    return _processor() | {"numpy": np.__version__, "backends": live}
+
+
+def _load(identity=_identity):
     if (path := _path()) is None:
         return None
     try:
         with open(path, encoding="utf-8") as file:
             facts = json.load(file)
         Ceilings(facts)
-        return facts if facts["identity"] == _identity() else None
+        wanted = identity()
+        return facts if {k: facts["identity"][k] for k in wanted} == wanted else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # any doubt is a miss
 
@@ -187,6 +197,35 @@ def _measure_and_keep():
     with contextlib.suppress(Error):  # measured again in the next process
         write(path, json.dumps(facts))
     return facts
+
+
+# ---- Profiles ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _kept():
+    facts = _load(_processor)  # without asking for backends, which would import their libraries
+    return facts and Ceilings(facts)
+
+
+def tell_profiles():
+    """Has profiles show the share of this machine's ceilings that kernels reach, if these are known: nothing
+    is measured. What runs on this processor is compared with the best that it does, which is the backend cpu."""
+    global _told
+    made = _known or _kept()
+    if made is None or "cpu" not in made.backends:
+        return
+    mlx = sys.modules.get("mlx.core")
+    here = ["cpu", "numpy", "ref"]
+    if mlx is not None and mlx.default_device().type == mlx.cpu:
+        here.append("mlx")
+    if _told == (made, here):
+        return
+    rates = made.backends["cpu"]
+    bandwidth = [(n, speed / 1e9) for n, speed in rates.bandwidth()]
+    for name in here:
+        _core._set_ceiling(name, bandwidth, rates.peak() / 1e9)
+    _told = made, here
 
 
 # ---- Measuring --------------------------------------------------------------------------------------------------------

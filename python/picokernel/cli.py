@@ -6,7 +6,16 @@ import sys
 
 from .errors import Error
 
-_EXPERIMENTS = ["elementwise", "breakdown", "chain", "intensity", "costs", "auto", "all"]
+_EXPERIMENTS = [
+    "elementwise",
+    "breakdown",
+    "chain",
+    "intensity",
+    "costs",
+    "auto",
+    "profilers",
+    "all",
+]
 
 
 def _sizes(text):

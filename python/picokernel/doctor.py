@@ -7,9 +7,9 @@ import sys
 
 import picokernel as pk
 
+from . import mlx_bridge
 from .ceilings import ceilings
 from .report import duration
-from . import mlx_bridge
 
 
 def report():
@@ -30,7 +30,8 @@ def _ceilings():
         speeds = {n: speed / 1e9 for n, speed in rates.bandwidth()}
         shown = [(n, speeds[n]) for n in (1 << 16, 1 << 20, max(speeds))]
         words = ", ".join(f"{speed:.3g} GB/s at {n >> 10} KiB" for n, speed in shown)
-        yield f"  {name:<16}{duration(rates.launch * 1e9)} a call, {words}"
+        peak = f", {rates.peak() / 1e9:.3g} GFLOP/s" if rates.fused else ""
+        yield f"  {name:<16}{duration(rates.launch * 1e9)} a call, {words}{peak}"
 
 
 def machine():

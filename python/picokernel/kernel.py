@@ -9,9 +9,6 @@ from .captures import functions_in, with_arrays
 from .errors import CompileError, LaunchError, at_line
 from .traced import Trace, TracedArray
 
-# Name in profiles -> where kernels of that name are defined, oldest first: (file, line) -> None.
-PLACES = {}
-
 
 class Kernel(_core.KernelBase):
     """A function of arrays that is traced, compiled for a backend and run.
@@ -55,9 +52,6 @@ class Kernel(_core.KernelBase):
             names.append(p.name)
             defaults.append(() if p.default is p.empty else (p.default,))
         name = function.__name__ if function.__name__.isidentifier() else "kernel"
-        places = PLACES.setdefault(name, {})
-        places.pop(self._place[:2], None)
-        places[self._place[:2]] = None
         self._options = (backend, accuracy, fastmath)
         fast = accuracy == "fast" or (accuracy is None and fastmath)
         super().__init__(name, names, defaults, keyword_only, self._place, backend, fast, fastmath)

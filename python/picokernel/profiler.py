@@ -1,5 +1,6 @@
 """Profiles: what ran, for how long, and a trace to open at ui.perfetto.dev."""
 
+import linecache
 import os
 
 from . import _core
@@ -27,21 +28,35 @@ def _metal_capture(path):
             f"metal_capture records what a Mac's GPU does for MLX, and {problem}\n"
             "  hint: leave it out; split=True shows the operations of MLX sources on every machine"
         )
-    return lambda: metal.start_capture(os.fspath(path)), metal.stop_capture
+
+    def start():
+        try:
+            metal.start_capture(os.fspath(path))
+        except (RuntimeError, ValueError) as error:
+            raise LaunchError(
+                f"MLX cannot capture into '{os.fspath(path)}': {error}\n"
+                "  hint: set MTL_CAPTURE_ENABLED=1 before Python starts; the file must not exist"
+            ) from None
+
+    return start, metal.stop_capture
+
+
+def _tell_ceilings():
+    from .ceilings import tell_profiles
+
+    tell_profiles()
 
 
 class _Reports:
-    """What is made of `events` and `table()`."""
+    """What is made of a recording."""
 
     def lines(self):
         """Time per line of the user's kernels, as text: for each kernel and backend the lines of its
         Python source, and under each what ran for it, such as the operations of the printed source.
         Units are written out; counts of a line are calls of the kernel, shares are of the kernel's
         calls. What belongs to no line stands at the kernel's `def`: the launch where a backend runs
-        all of it at once, copies, allocations, and the rest of the call."""
-        from .lines import lines
-
-        return lines(self.events)
+        all of it at once, copies, allocations, the rest of the call, and what ran after it."""
+        return self._core_profile()._lines(linecache.getline)
 
     def to_html(self, path):
         """Writes one HTML file that asks for nothing outside of it: a timeline to zoom and to hover
@@ -62,8 +77,9 @@ class Profiler(_Reports, _core.Profile):
 
     def __init__(self, path=None, split=False, metal_capture=None):
         start, self._end_capture = _metal_capture(metal_capture)
-        super().__init__("" if path is None else os.fspath(path), bool(split))
+        _tell_ceilings()
         start()
+        super().__init__("" if path is None else os.fspath(path), bool(split))
         count_scratch()
         self._stopped, self._kept = False, None  # the list of a recording that has ended
 
@@ -84,6 +100,7 @@ class Profiler(_Reports, _core.Profile):
         try:
             end()
         finally:
+            _tell_ceilings()  # measured meanwhile, or of a library that was imported meanwhile
             super().stop()
 
     def __enter__(self):
@@ -96,6 +113,9 @@ class Profiler(_Reports, _core.Profile):
         """Writes a Chrome trace. Raises picokernel.Error if it cannot be written."""
         self._save(os.fspath(path))
 
+    def _core_profile(self):
+        return self
+
     @staticmethod
     def merge(first, second, name=""):
         """Both profiles side by side, every backend with rows of its own."""
@@ -106,9 +126,11 @@ class Merged(_Reports):
     """Two profiles side by side."""
 
     def __init__(self, first, second, name=""):
-        parts = (p._profile if isinstance(p, Merged) else p for p in (first, second))
-        self._profile = _core.Profile.merge(*parts, name)
+        self._profile = _core.Profile.merge(first._core_profile(), second._core_profile(), name)
         self.events = self._profile._list_events()
+
+    def _core_profile(self):
+        return self._profile
 
     def table(self):
         return self._profile.table()

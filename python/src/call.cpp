@@ -248,8 +248,8 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
     for (size_t i = 0; i < args.size(); ++i) kept.push_back(nb::borrow(objects[i]));
   }
   if (entry.source != nullptr && trace::enabled()) prepare_twin(entry);
-  const trace::Span call_span(trace::Category::call, entry.span, entry.elements,
-                              entry.trace_backend);
+  const trace::KernelSpan call_span(trace::Category::call, entry.span, entry.work,
+                                    entry.trace_backend);
   const bool scalars = out_objects[0] == nullptr;
   const std::span<const driver::OutputSpec> specs = entry.plan->outputs();
   for (size_t i = 0; i < specs.size(); ++i) {

@@ -149,8 +149,8 @@ struct Entry {
   bool writes_out_only = false;  // a launch with out= is all that there is to do
   std::vector<Layout> layouts;   // of the arguments, hidden ones included
   std::vector<size_t> reversed;  // arguments that the library refuses for their negative strides
-  uint64_t elements = 0;         // of the largest array
   trace::NameId span = 0;
+  trace::Work work;  // of the call: elements of the largest array
   trace::BackendId trace_backend = 0;
   struct Twin {
     bool ready = false;

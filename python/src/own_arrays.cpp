@@ -183,7 +183,7 @@ PyObject* call_printed(KernelObject* self, const Bound& b, const backend::Backen
   Entry& entry = *call.planned.entry;
   const bool split = trace::enabled() && trace::splitting();  // one operation after the other
   if (split) prepare_twin(entry);
-  const trace::Span span(trace::Category::call, entry.span, entry.elements, entry.trace_backend);
+  const trace::KernelSpan span(trace::Category::call, entry.span, entry.work, entry.trace_backend);
   const auto run_by = [&](const nb::object& function) {
     return run_printed(entry, call.planned.args, call.outs, call.originals, function);
   };
@@ -316,7 +316,7 @@ PyObject* call_deferred(KernelObject* self, const Bound& b, const backend::Backe
   const Call call(self, b, cpu, called);
   const std::vector<driver::Arg>& args = call.planned.args;
   Entry& entry = *call.planned.entry;
-  const trace::Span span(trace::Category::call, entry.span, entry.elements, entry.trace_backend);
+  const trace::KernelSpan span(trace::Category::call, entry.span, entry.work, entry.trace_backend);
   if (entry.deferred == nullptr) {
     entry.deferred_outs = layouts_of(call.outs);
     entry.deferred =
@@ -383,8 +383,8 @@ PyObject* call_like_before_on_own_arrays(KernelObject* self, PyObject* const* ar
       ++alike;
     if (alike != count) continue;
     entry->plan->inputs_to_copy(given, args_of(entry->deferred_outs, count));  // its checks
-    const trace::Span span(trace::Category::call, entry->span, entry->elements,
-                           entry->trace_backend);
+    const trace::KernelSpan span(trace::Category::call, entry->span, entry->work,
+                                 entry->trace_backend);
     return enqueued(self, *entry, *bridge, given, args).front().release().ptr();
   }
   return nullptr;

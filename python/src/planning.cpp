@@ -120,9 +120,10 @@ Entry& entry_for(KernelState& k, const driver::Plan& plan, const backend::Backen
   for (const driver::Arg& a : args) {
     uint64_t n = 1;
     for (size_t d = 0; d < a.rank; ++d) n *= static_cast<uint64_t>(a.shape[d]);
-    entry->elements = std::max(entry->elements, n);
+    entry->work.arg = std::max(entry->work.arg, n);
   }
   entry->span = trace::intern(k.name);
+  entry->work.location = trace::intern(to_string(k.place));
   entry->trace_backend = trace::intern_backend(backend.name);
   for (size_t i = 0; i < args.size(); ++i)
     if (backend.name == "mlx" && std::any_of(args[i].strides, args[i].strides + args[i].rank,

@@ -65,7 +65,8 @@ void bind_profile(nb::module_& m) {
       .def_ro("duration_ns", &TraceEvent::duration_ns, "Nanoseconds; 0 if it is no span.")
       .def_ro("flow", &TraceEvent::flow, "The number of the arrow; 0 if it is none.")
       .def_prop_ro("args", &arguments_of,
-                   "More about it: elements, bytes, GB/s, page faults, the user's line.")
+                   "More about it: elements, bytes, operations, GB/s, GFLOP/s, the share of this "
+                   "machine's ceiling, page faults, the user's line.")
       .def("__repr__", [](const TraceEvent& e) {
         return "<" + e.category + " '" + e.name + "' " + std::to_string(e.duration_ns) + " ns>";
       });
@@ -81,7 +82,17 @@ void bind_profile(nb::module_& m) {
       .def("_list_events", [](const Profile& p) { return p.events(); })
       .def_prop_ro("dropped", &Profile::dropped, "Events that found their ring full.")
       .def("table", &Profile::table,
-           "A summary as text: count, total, mean and share of each name.")
+           "A summary as text: count, total, mean and share of each name; GB/s, GFLOP/s and the "
+           "share "
+           "of this machine's ceiling (see `explain`) of what has them.")
+      .def(
+          "_lines",
+          [](const Profile& p, const nb::callable& source) {
+            return p.lines([&](const std::string& file, int64_t line) {
+              return nb::cast<std::string>(source(file, line));
+            });
+          },
+          nb::arg("source"), "Time per line; `source(file, line)` gives the text of one.")
       .def("_save", [](const Profile& p, const std::string& path) { p.save(path); })
       .def_static(
           "merge",
@@ -107,6 +118,14 @@ void bind_profile(nb::module_& m) {
         trace::counter(name, bytes);
       },
       nb::arg("bytes"), "A counter's value, if somebody records.");
+  m.def(
+      "_set_ceiling",
+      [](std::string_view backend, std::vector<std::pair<int64_t, double>> bandwidth,
+         double gflops) {
+        set_ceiling(backend, {.bandwidth = std::move(bandwidth), .gflops = gflops});
+      },
+      nb::arg("backend"), nb::arg("bandwidth"), nb::arg("gflops"),
+      "What kernels can reach at most there: (bytes, GB/s) of some sizes, and GFLOP/s.");
   m.def(
       "check_trace", [](std::string_view text) { return trace::check_chrome_json(text); },
       "What is wrong with the text of a Chrome trace file, a sentence each.");

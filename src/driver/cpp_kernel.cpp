@@ -103,7 +103,7 @@ class Args {
   alignas(Arg) std::byte few_[kInline * sizeof(Arg)];  // made one by one: most calls have few
 };
 
-uint64_t elements(std::span<const Arg> args) {
+uint64_t elements_of_first(std::span<const Arg> args) {
   for (const Arg& a : args) {
     if (a.kind != Arg::Kind::array) continue;
     uint64_t count = 1;
@@ -144,8 +144,14 @@ struct AnyKernel::State {
         definition(where),
         floats(options.floats),
         kernel(options.name, parameter_names, where),
-        trace_name(trace::intern(options.name)) {
+        trace_name(trace::intern(options.name)),
+        trace_location(trace::intern(to_string(where))) {
     PK_CHECK(parameter_names.size() == parameters);
+  }
+
+  trace::Work work_of(std::span<const Arg> args) const {
+    if (!trace::enabled()) return {};
+    return {.arg = elements_of_first(args), .location = trace_location};
   }
 
   // Without a call to go by: the types of the most usual one.
@@ -209,7 +215,7 @@ struct AnyKernel::State {
   Location definition;
   FloatMode floats;
   driver::Kernel kernel;
-  trace::NameId trace_name;
+  trace::NameId trace_name, trace_location;
   std::mutex mutex;
   std::vector<Kept> last_args;
   std::map<const driver::Plan*, std::shared_ptr<driver::DeferredPlans>> deferred;
@@ -255,15 +261,15 @@ AnyKernel::AnyKernel(std::shared_ptr<State> state, std::string_view backend)
 
 void AnyKernel::launch(std::span<const Argument> args, std::span<const Argument> outs) const {
   const Args call(args, outs);
-  const trace::Span span(trace::Category::call, state_->trace_name,
-                         trace::enabled() ? elements(call.args()) : 0, site_->backend_id);
+  const trace::Work work = state_->work_of(call.args());
+  const trace::KernelSpan span(trace::Category::call, state_->trace_name, work, site_->backend_id);
   site_->plan(*state_, call.args(), call.outs()).launch(call.args(), call.outs());
 }
 
 std::vector<Array> AnyKernel::call(std::span<const Argument> args) const {
   const Args call(args, {});
-  const trace::Span span(trace::Category::call, state_->trace_name,
-                         trace::enabled() ? elements(call.args()) : 0, site_->backend_id);
+  const trace::Work work = state_->work_of(call.args());
+  const trace::KernelSpan span(trace::Category::call, state_->trace_name, work, site_->backend_id);
   const driver::Plan& plan = site_->plan(*state_, call.args(), {});
   std::vector<Array> results;
   std::vector<Arg> outs;
@@ -282,8 +288,13 @@ std::vector<Array> AnyKernel::call(std::span<const Argument> args) const {
 }
 
 DeferredCall* AnyKernel::defer(std::span<const Argument> args) const {
+  static const trace::NameId enqueue = trace::intern("enqueue native code");
+  static const trace::BackendId mlx = trace::intern_backend("mlx");
   const Args call(args, {});
+  const trace::Work work = state_->work_of(call.args());
+  const trace::KernelSpan span(trace::Category::call, state_->trace_name, work, mlx);
   const driver::Plan& plan = site_->plan(*state_, call.args(), {});
+  const trace::Span lazy(trace::Category::op_lazy, enqueue);
   std::vector<Arg> outs;
   for (const driver::OutputSpec& spec : plan.outputs())
     outs.push_back({.dtype = spec.dtype,

@@ -10,6 +10,7 @@ namespace picokernel::driver {
 namespace {
 
 constexpr size_t kMaxRecent = 8;
+const trace::NameId kRuns = trace::intern("runs in");
 
 // Nothing reads the parameter before a store to all of it.
 bool replaced_whole(const ir::Module& m, ir::ValueId param) {
@@ -51,9 +52,10 @@ const char* guarded(F&& action) noexcept {
 
 DeferredPlans::DeferredPlans(const Plan& plan, std::string kernel, std::span<const Arg> given,
                              std::span<const Arg> results)
-    : name(std::move(kernel)) {
+    : name(std::move(kernel)), trace_name(trace::intern(name)) {
   recent.reserve(kMaxRecent);  // the first one stays where it is, and is read without the lock
   recent.push_back(static_cast<const CallPlan&>(plan).relaid(given, results));
+  work.location = recent[0]->definition();
   std::vector<size_t> inputs;
   for (size_t i = 0; i < given.size(); ++i) {
     args.push_back(without_data(given[i]));
@@ -78,7 +80,7 @@ DeferredPlans::DeferredPlans(const Plan& plan, std::string kernel, std::span<con
 }
 
 Deferred::Deferred(std::shared_ptr<DeferredPlans> plans, std::span<const Arg> args)
-    : plans_(std::move(plans)) {
+    : plans_(std::move(plans)), flow_(trace::begin_flow(kRuns)) {
   for (const Arg& a : args)
     if (a.kind == Arg::Kind::scalar) numbers_.push_back(a.bits);
 }
@@ -96,6 +98,9 @@ std::vector<Arg> Deferred::arguments(const Array* inputs) const {
 
 void Deferred::run_on(std::vector<Arg> args, const Array* outputs) {
   DeferredPlans& p = *plans_;
+  static const trace::BackendId backend = trace::intern_backend("mlx");
+  const trace::KernelSpan span(trace::Category::device, p.trace_name, p.work, backend);
+  trace::end_flow(kRuns, flow_);
   std::vector<Arg> outs = p.outs;
   for (Arg& out : outs) place(out, *outputs++);
   for (size_t i = 0; i < p.written.size(); ++i) {
@@ -116,9 +121,6 @@ void Deferred::run_on(std::vector<Arg> args, const Array* outputs) {
     if (p.recent.size() == kMaxRecent) p.recent.erase(p.recent.begin() + 1);
     p.recent.push_back(plan);
   }
-  static const trace::BackendId backend = trace::intern_backend("mlx");
-  const trace::Span span(trace::Category::device, trace::enabled() ? trace::intern(p.name) : 0,
-                         static_cast<uint64_t>(plan->bytes()), backend);
   plan->launch(args, outs);
 }
 

@@ -19,6 +19,8 @@ struct DeferredPlans {
                 std::span<const Arg> outs);
 
   const std::string name;
+  const trace::NameId trace_name;
+  trace::Work work;                           // its location: the launch inside says the rest
   std::vector<Arg> args, outs;                // without shapes and data
   std::vector<size_t> written;                // the arguments that are outputs, after the results
   std::vector<std::vector<int64_t>> shapes;   // of the outputs
@@ -47,6 +49,9 @@ class Deferred : public DeferredCall {
 
   const std::shared_ptr<DeferredPlans> plans_;
   std::vector<uint64_t> numbers_;
+
+ private:
+  const uint64_t flow_;  // of a trace, from the call that made this
 };
 
 }  // namespace picokernel::driver

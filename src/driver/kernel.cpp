@@ -189,15 +189,17 @@ struct Kernel::State {
       const std::lock_guard lock(tables().mutex);
       v.prepared[{&backend, dtypes}] = prepared;
     }
-    auto plan = std::make_unique<CallPlan>(CallPlan::Setup{.prepared = prepared,
-                                                           .traced = {v.traced, &v.traced->graph},
-                                                           .note = v.traced->note,
-                                                           .backend = &backend,
-                                                           .symbols = *symbols,
-                                                           .outputs = std::move(specs),
-                                                           .args = args,
-                                                           .outs = outs,
-                                                           .allocate_outputs = given_outs.empty()});
+    auto plan = std::make_unique<CallPlan>(
+        CallPlan::Setup{.prepared = prepared,
+                        .traced = {v.traced, &v.traced->graph},
+                        .note = v.traced->note,
+                        .backend = &backend,
+                        .symbols = *symbols,
+                        .outputs = std::move(specs),
+                        .args = args,
+                        .outs = outs,
+                        .allocate_outputs = given_outs.empty(),
+                        .definition = trace::intern(to_string(definition))});
     check_written(name, parameter_names, plan->written(), args, definition);
     const std::lock_guard lock(tables().mutex);
     auto& list = plans[{&backend, key, layout_hash(args, given_outs)}];

@@ -68,6 +68,10 @@ std::vector<std::string> names_of(const ir::Module& traced) {
 }  // namespace
 
 void copy_to(void* to, const Arg& a) {
+  static const trace::NameId name = trace::intern("copy of an argument");
+  size_t bytes = size_of(a.dtype);
+  for (size_t d = 0; d < a.rank; ++d) bytes *= static_cast<size_t>(a.shape[d]);
+  const trace::Span span(trace::Category::alloc, name, bytes);
   copy_strided(static_cast<std::byte*>(to), static_cast<const std::byte*>(a.data),
                {a.shape, a.rank}, a.strides, size_of(a.dtype));
 }
@@ -91,8 +95,10 @@ CallPlan::CallPlan(Setup setup)
   });
   expect(setup.args, setup.outs);
   const ir::Cost cost = ir::cost(graph);
-  bytes_ =
-      cost.sizes.eval(cost.bytes_read, symbols_) + cost.sizes.eval(cost.bytes_written, symbols_);
+  const auto eval = [&](SizeId n) { return static_cast<uint64_t>(cost.sizes.eval(n, symbols_)); };
+  work_.arg = eval(cost.bytes_read) + eval(cost.bytes_written);
+  for (const ir::Cost::Operation& op : cost.operations) work_.operations += eval(op.elements);
+  work_.location = setup.definition;
   launch_name_ = trace::intern(traced_->name);
   if (backend_.level == ir::Level::kernel)
     lay_out_nests(setup.args, setup.outs);
@@ -318,7 +324,7 @@ void CallPlan::run(std::span<const Arg> args, std::span<const Arg> outs) const {
     params[s.param] = reinterpret_cast<uint64_t>(array(args, outs, s.source).data) +
                       static_cast<uint64_t>(s.offset);
   if (scratch_.empty()) {
-    const trace::Span span(trace::Category::launch, launch_name_, static_cast<uint64_t>(bytes_));
+    const trace::KernelSpan span(trace::Category::launch, launch_name_, work_);
     compiled_->executable->launch(params);
     return;
   }
@@ -329,7 +335,7 @@ void CallPlan::run(std::span<const Arg> args, std::span<const Arg> outs) const {
       params[slot.param] =
           reinterpret_cast<uint64_t>(buffers.back().data) + static_cast<uint64_t>(slot.offset);
   }
-  const trace::Span span(trace::Category::launch, launch_name_, static_cast<uint64_t>(bytes_));
+  const trace::KernelSpan span(trace::Category::launch, launch_name_, work_);
   compiled_->executable->launch(params);
 }
 
@@ -342,7 +348,8 @@ CallPlan::Setup CallPlan::setup_for(std::vector<int64_t> symbols, std::span<cons
           .symbols = std::move(symbols),
           .outputs = outputs_,
           .args = args,
-          .outs = outs};
+          .outs = outs,
+          .definition = work_.location};
 }
 
 std::shared_ptr<const CallPlan> CallPlan::relaid(std::span<const Arg> args,

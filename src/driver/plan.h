@@ -6,10 +6,11 @@
 #include "driver/compile.h"
 #include "driver/kernel.h"
 #include "driver/layout.h"
+#include "trace/trace.h"
 
 namespace picokernel::driver {
 
-/// An array's elements in C order.
+/// An array's elements in C order. Seen in a trace.
 void copy_to(void* to, const Arg& array);
 
 class CallPlan final : public Plan {
@@ -23,6 +24,7 @@ class CallPlan final : public Plan {
     std::vector<OutputSpec> outputs;
     std::span<const Arg> args, outs;  // outs: complete, as given or as `outputs` says
     bool allocate_outputs = false;    // matches calls that bring no outs
+    trace::NameId definition = 0;     // where the kernel is, as interned text
   };
   explicit CallPlan(Setup setup);
 
@@ -36,7 +38,7 @@ class CallPlan final : public Plan {
   const ir::Module& traced() const override { return prepared_->traced; }
   const ir::Module& emitted() const override { return compiled_->emitted(); }
   const std::vector<bool>& written() const override { return written_; }
-  int64_t bytes() const override { return bytes_; }
+  int64_t bytes() const override { return static_cast<int64_t>(work_.arg); }
   std::pair<ir::Cost, std::span<const int64_t>> cost() const override {
     return {ir::cost(prepared_->graph), symbols_};
   }
@@ -46,6 +48,8 @@ class CallPlan final : public Plan {
   /// LaunchError. The result needs neither the kernel nor this plan.
   std::shared_ptr<const CallPlan> relaid(std::span<const Arg> args,
                                          std::span<const Arg> outs) const;
+  /// Where the kernel is, as interned text.
+  trace::NameId definition() const { return work_.location; }
   /// Array `read` and the written one `written` (arguments, then outputs) may be one memory.
   bool may_share(size_t read, size_t written) const;
 
@@ -105,8 +109,8 @@ class CallPlan final : public Plan {
   std::vector<Slot> pointers_, scalars_;
   std::vector<Scratch> scratch_;
   bool empty_ = false;  // no nest has a point
-  int64_t bytes_ = 0;
-  uint32_t launch_name_ = 0;
+  trace::NameId launch_name_ = 0;
+  trace::Work work_;
 };
 
 }  // namespace picokernel::driver

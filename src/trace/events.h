@@ -43,7 +43,12 @@ void add_rests(std::vector<Event>& events);
 void add_flows_and_counters(std::vector<Event>& events);
 
 /// A text summary: for each process, category and name: count, total, mean, share of the process's
-/// time in spans.
+/// time in spans, and where events say so their rates and shares of the ceiling, as means over
+/// time.
 std::string table(std::span<const Event> events);
+
+using SourceLine = Profile::SourceLine;
+/// See Profile::lines. The events are in nesting order.
+std::string lines(std::span<const Event> events, const SourceLine& source);
 
 }  // namespace picokernel::trace

@@ -1,6 +1,7 @@
 // The public profile, on top of a session.
 #include <cstdio>
 #include <fstream>
+#include <map>
 
 #include <picokernel/diagnostic.h>
 #include <picokernel/profile.h>
@@ -75,6 +76,19 @@ std::string Profile::table() const {
   if (const uint64_t lost = dropped(); lost != 0)
     text += std::to_string(lost) + " events were dropped: their thread's ring was full\n";
   return text;
+}
+
+std::string Profile::lines(const SourceLine& source) const {
+  if (source) return trace::lines(events(), source);
+  std::map<std::string, std::vector<std::string>> files;
+  return trace::lines(events(), [&](const std::string& file, int64_t line) {
+    const auto [known, added] = files.try_emplace(file);
+    std::ifstream in;
+    if (added) in.open(file);
+    for (std::string text; std::getline(in, text);) known->second.push_back(text);
+    const auto i = static_cast<size_t>(line - 1);
+    return i < known->second.size() ? known->second[i] : std::string();
+  });
 }
 
 void Profile::save(const std::string& path) const {

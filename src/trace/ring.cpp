@@ -169,6 +169,10 @@ std::vector<Record> Ring::copy_from(uint64_t from) const {
         out.push_back(record);
         ++at;
         break;
+      case RecordKind::kernel:
+        out.insert(out.end(), &record, &record + 2);
+        at += 2;
+        break;
       case RecordKind::run: {
         const uint64_t slots = record.end;
         const uint64_t stamps = __atomic_load_n(&record.begin, __ATOMIC_ACQUIRE);
@@ -180,6 +184,9 @@ std::vector<Record> Ring::copy_from(uint64_t from) const {
       }
       case RecordKind::pad:
         at += record.end;
+        break;
+      case RecordKind::work:  // taken with its kernel
+        ++at;
         break;
     }
   }
@@ -249,6 +256,16 @@ void complete_memory(Category category, NameId name, uint64_t begin, uint64_t en
   const uint64_t arg = std::min(bytes, kMostBytes) | (std::min(faults, kMostFaults) + 1)
                                                          << kBytesBits;
   write(RecordKind::span, category, name, begin, end, arg, backend);
+}
+
+void complete_kernel(Category category, NameId name, uint64_t begin, uint64_t end, const Work& work,
+                     BackendId backend) noexcept {
+  if (!enabled()) return;
+  Record* record = reserve(2, 1);
+  if (record == nullptr) return;
+  record[0] = {begin, end, work.arg, name, backend, RecordKind::kernel, category};
+  record[1] = {work.operations, 0, 0, work.location, backend, RecordKind::work, category};
+  this_ring->publish(2);
 }
 
 void instant(Category category, NameId name, uint64_t arg, BackendId backend) noexcept {

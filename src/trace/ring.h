@@ -14,6 +14,8 @@ namespace picokernel::trace {
 
 enum class RecordKind : uint8_t {
   span,     // begin, end, arg
+  kernel,   // a span; the slot behind it is of kind `work`
+  work,     // begin: operations, name: the location
   instant,  // begin, arg
   counter,  // begin, arg: the value
   flow_start,

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "trace/ceilings.h"
 #include "trace/ring.h"
 
 namespace picokernel::trace {
@@ -27,7 +28,8 @@ class Decoder {
         i += record.end;
         continue;
       }
-      ++i;
+      const Record* work = record.kind == RecordKind::kernel ? &from.records[i + 1] : nullptr;
+      i += work == nullptr ? 1 : 2;
       if (record.begin < base_.ticks) continue;
       Event e = event(from, record.begin, record.end);
       e.name = name_of(record.name);
@@ -44,6 +46,11 @@ class Decoder {
         e.category = category_name(record.category);
         e.backend = backend_name(record.backend);
         if (record.arg != 0) add_argument(e, record);
+        if (work != nullptr) {
+          if (work->begin != 0) add_operations(e, static_cast<int64_t>(work->begin));
+          if (const std::string_view place = name_of(work->name); !place.empty())
+            e.args.emplace_back("location", std::string(place));
+        }
       }
       out.push_back(std::move(e));
     }
@@ -84,6 +91,11 @@ class Decoder {
       e.args.emplace_back(key, static_cast<double>(amount) / static_cast<double>(e.duration_ns));
   }
 
+  static void add_operations(Event& e, int64_t operations) {
+    e.args.emplace_back("operations", operations);
+    add_rate(e, "GFLOP/s", operations);
+  }
+
   void add_run(const ThreadRecords& from, const Record& header, const uint64_t* stamps,
                std::vector<Event>& out) const {
     const OpTable* table = op_table(header.name);
@@ -100,13 +112,12 @@ class Decoder {
       if (!op.printed_text.empty()) e.args.emplace_back("source", op.printed_text);
       if (!op.ir_op.empty()) e.args.emplace_back("ir_op", op.ir_op);
       if (!op.user_location.empty()) e.args.emplace_back("location", op.user_location);
-      if (op.bytes > 0) e.args.emplace_back("bytes", op.bytes);
-      if (op.operations > 0) e.args.emplace_back("operations", op.operations);
       // A lazy operation only builds a graph; its bytes move later, under the sync.
-      if (op.category != Category::op_lazy) {
-        add_rate(e, "GB/s", op.bytes);
-        add_rate(e, "GFLOP/s", op.operations);
-      }
+      const bool runs = op.category != Category::op_lazy;
+      if (op.bytes > 0) e.args.emplace_back("bytes", op.bytes);
+      if (runs) add_rate(e, "GB/s", op.bytes);
+      if (op.operations > 0 && runs) add_operations(e, op.operations);
+      if (op.operations > 0 && !runs) e.args.emplace_back("operations", op.operations);
       if (counts_faults(op.category, static_cast<uint64_t>(op.bytes)))
         add_faults(e, faults[0] - faults[-1]);
       if (!e.backend.empty()) e.args.emplace_back("backend", e.backend);
@@ -178,6 +189,7 @@ const std::vector<Event>& Session::events() {
       decoder.add_thread(thread, impl_->events);
     assign_processes(impl_->events);
     add_rests(impl_->events);
+    add_shares(impl_->events);
     impl_->decoded = true;
     impl_->collected.threads.clear();
   }

@@ -106,6 +106,15 @@ PK_API void instant(Category category, NameId name, uint64_t arg = 0,
 /// `complete` of copied or allocated memory, with the page faults that happened meanwhile.
 PK_API void complete_memory(Category category, NameId name, uint64_t begin, uint64_t end,
                             uint64_t bytes, uint64_t faults, BackendId backend) noexcept;
+/// What a kernel's span says about it.
+struct Work {
+  uint64_t arg = 0;         // as of other spans of its category
+  uint64_t operations = 0;  // by the IR; 0: none or unknown
+  NameId location = 0;      // interned: file:line:column where the kernel is defined
+};
+/// `complete` for kernels.
+PK_API void complete_kernel(Category category, NameId name, uint64_t begin, uint64_t end,
+                            const Work& work, BackendId backend = kEnclosingBackend) noexcept;
 /// Records the value of a counter from this moment on.
 PK_API void counter(NameId name, int64_t value) noexcept;
 
@@ -150,6 +159,30 @@ class Span {
   BackendId backend_;
   Category category_;
   bool counts_;
+};
+
+/// A span of a kernel that is called or runs. The work outlives it.
+class KernelSpan {
+ public:
+  KernelSpan(Category category, NameId name, const Work& work,
+             BackendId backend = kEnclosingBackend) noexcept
+      : begin_(enabled() ? now() : 0),
+        work_(work),
+        name_(name),
+        backend_(backend),
+        category_(category) {}
+  ~KernelSpan() {
+    if (begin_ != 0) complete_kernel(category_, name_, begin_, now(), work_, backend_);
+  }
+  KernelSpan(const KernelSpan&) = delete;
+  KernelSpan& operator=(const KernelSpan&) = delete;
+
+ private:
+  uint64_t begin_;
+  const Work& work_;
+  NameId name_;
+  BackendId backend_;
+  Category category_;
 };
 
 /// What happens between two neighbouring stamps of an instrumented twin.

@@ -6,12 +6,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import types
 
 import numpy as np
+import perfetto
 import picokernel as pk
 import pytest
-from picokernel import timeline
-from picokernel.lines import _collect
+from picokernel import _core, ceilings, timeline
 from picokernel.profiler import Profiler
 
 X = np.ones(1000, np.float32)
@@ -61,15 +63,17 @@ def test_lines_of_printed_sources():
 
 
 def test_lines_sum_to_the_calls(backend):
-    profile = profile_of(backend)
-    calls = [e.duration_ns for e in profile.events if e.category == "call"]
-    ((whole, rows),) = _collect(profile.events).values()
-    assert whole.count == len(calls) == 2
-    assert whole.total == sum(calls) == sum(row.total for row in rows.values())
-    for row in rows.values():
-        assert row.count == 2 and row.total == sum(part.total for part in row.parts.values())
-    launches = [place for place, row in rows.items() if ("launch", "profiled_fma") in row.parts]
-    assert launches == ([(__file__, DEFINED)] if backend in ("cpu", "ref") else [])
+    shown = profile_of(backend).lines()
+    assert re.match(rf"profiled_fma on {backend}: 2 calls, ", shown)
+    shares = [float(re.search(r" ([\d.]+) %", row)[1]) for row in shown.splitlines()[2:]]
+    is_line = [not row.startswith(" ") for row in shown.splitlines()[2:]]
+    for kind in (True, False):  # lines, and what ran for them
+        parts = [s for s, line in zip(shares, is_line, strict=True) if line == kind]
+        assert sum(parts) == pytest.approx(100, abs=0.06 * len(parts))
+    rows = section(shown, "profiled_fma", backend)
+    assert all(count == 2 for (_, what), (count, _) in rows.items() if what.startswith("def "))
+    launches = [place for place, what in rows if what == "profiled_fma"]
+    assert launches == ([f"test_profiler.py:{DEFINED}"] if backend in ("cpu", "ref") else [])
 
 
 def test_lines_of_a_cell_and_of_kernels_with_one_name():
@@ -83,18 +87,17 @@ def test_lines_of_a_cell_and_of_kernels_with_one_name():
         one = defined(files[0], "@pk.kernel\ndef in_a_cell(x):\n    return x + 1  # one\n")
         with pk.profile() as profile:
             one(X, backend="cpu")
-        assert "  def in_a_cell(x):\n" in profile.lines() and "newest" not in profile.lines()
+        assert "  def in_a_cell(x):\n" in profile.lines()
 
         two = defined(files[1], "@pk.kernel\ndef in_a_cell(x):\n    return x + 2  # two\n")
         with pk.profile() as profile:
-            one(X, backend="numpy")
-            two(X, backend="numpy")
+            for kernel in (one, two):
+                kernel(X, backend="numpy")
+                kernel(X, backend="cpu")
         shown = profile.lines()
         for file, number in zip(files, ("one", "two"), strict=True):
+            assert shown.count(f", {file}\n") == 2  # a table for each backend
             assert re.search(rf"1 call, .* us, {file}\n(.+\n)+.*  # {number}\n", shown), shown
-        with pk.profile() as profile:
-            one(X, backend="cpu")
-        assert f"{files[1]} (the newest of 2 kernels of this name)" in profile.lines()
     finally:
         for file in files:
             linecache.cache.pop(file, None)
@@ -326,15 +329,140 @@ def test_metal_capture(tmp_path, monkeypatch):
         pk.LaunchError, match="metal_capture records what a Mac's GPU does for MLX, and"
     ):
         pk.profile(metal_capture=tmp_path / "t.gputrace")
-    mlx = pytest.importorskip("mlx.core", reason="MLX is not installed")
     asked = []
-    monkeypatch.setattr(mlx.metal, "is_available", lambda: True)
-    monkeypatch.setattr(mlx.metal, "start_capture", asked.append)
-    monkeypatch.setattr(mlx.metal, "stop_capture", lambda: asked.append("stop"))
+    core = types.ModuleType("mlx.core")
+    core.metal = types.SimpleNamespace(
+        is_available=lambda: False,
+        start_capture=asked.append,
+        stop_capture=lambda: asked.append("stop"),
+    )
+    core.cpu, core.default_device = "cpu", lambda: types.SimpleNamespace(type="gpu")
+    monkeypatch.setitem(sys.modules, "mlx", types.ModuleType("mlx"))
+    monkeypatch.setitem(sys.modules, "mlx.core", core)
+    with pytest.raises(pk.LaunchError, match="and this MLX has no Metal\n  hint: leave it out"):
+        pk.profile(metal_capture=tmp_path / "t.gputrace")
+    core.metal.is_available = lambda: True
     with pk.profile(metal_capture=tmp_path / "t.gputrace") as profile:
         assert asked == [str(tmp_path / "t.gputrace")]
     profile.stop()
     assert asked[1:] == ["stop"]
+    with pytest.raises(ZeroDivisionError), pk.profile(metal_capture=tmp_path / "t.gputrace"):
+        1 / 0
+    assert asked[3:] == ["stop"]
+
+    def fails(path):
+        raise RuntimeError("[metal::start_capture] Failed to start: no layer")
+
+    core.metal.start_capture = fails
+    with pytest.raises(pk.LaunchError, match="no layer\n  hint: .*MTL_CAPTURE_ENABLED=1"):
+        pk.profile(metal_capture=tmp_path / "t.gputrace")
+
+
+@pk.kernel
+def counted(a, b):
+    return np.sqrt(a * b) + a  # three operations
+
+
+def test_kernels_say_what_they_did(backend):
+    counted(X, X, backend=backend)
+    ceilings.tell_profiles()
+    _core._set_ceiling(backend, [(1, 50.0)], 100.0)
+    try:
+        with pk.profile() as profile:
+            counted(X, X, backend=backend)
+        table = profile.table()
+    finally:
+        _core._set_ceiling(backend, [], 0.0)
+    runs = [e for e in profile.events if e.category in ("op", "launch") and "operations" in e.args]
+    if backend != "mlx":  # there they are lazy: their rates would be those of building a graph
+        assert sum(e.args["operations"] for e in runs) == 3 * X.size
+        assert "of ceiling" in table.splitlines()[0]
+    for e in runs:
+        ns, args = e.duration_ns, e.args
+        assert args["location"].startswith(__file__)
+        assert args["GB/s"] == pytest.approx(args["bytes"] / ns)
+        assert args["GFLOP/s"] == pytest.approx(args["operations"] / ns)
+        memory, compute = args["GB/s"] / 50, args["GFLOP/s"] / 100
+        assert args["% of ceiling"] == pytest.approx(100 * max(memory, compute))
+        assert args["ceiling"] == ("memory" if memory >= compute else "compute")
+    launches = [e for e in runs if e.category == "launch"]
+    assert [e.args["bytes"] for e in launches] == [3 * X.nbytes] * (backend in ("cpu", "ref"))
+
+
+_SHARES = """
+import sys, numpy as np, picokernel as pk
+from picokernel import ceilings
+if sys.argv[1] == "measure":
+    ceilings.ceilings()
+    sys.exit()
+def never(*_): raise AssertionError("measured in a profile")
+ceilings.measure = never
+f, x = pk.kernel(lambda x: x + x, backend="cpu"), np.ones(300_000, np.float32)
+f(x)
+with pk.profile() as p: f(x)
+assert "mlx.core" not in sys.modules
+(launch,) = (e for e in p.events if e.category == "launch" and e.name != "chunks")
+print("% of ceiling" in launch.args, launch.args.get("% of ceiling", 0) > 0)
+"""
+
+
+def test_shares_are_of_ceilings_that_were_measured_before(tmp_path, monkeypatch):
+    monkeypatch.setenv("PICOKERNEL_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("PICOKERNEL_CACHE_SIZE", raising=False)
+
+    def run(what):
+        words = [sys.executable, "-c", _SHARES, what]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert run("use") == "False False"
+    run("measure")
+    assert run("use") == "True True"
+
+
+@pytest.mark.skipif(bool(pk.backends()["mlx"]), reason="MLX is not live here")
+def test_arrows_into_mlx(tmp_path):
+    import mlx.core as mx
+
+    if mx.default_device() != mx.Device(mx.cpu):
+        pytest.skip("MLX computes on a GPU here")
+    a = mx.array(X)
+    mx.eval(profiled_fma(a, a, a))
+    with pk.profile(tmp_path / "t.json") as profile:
+        one = profiled_fma(a, a, a)
+        two = profiled_fma(one, a, a)
+        with pk.span("evaluate"):
+            mx.eval(two)
+        mx.synchronize()
+    events = profile.events
+    of = {c: [e for e in events if e.category == c] for c in ("call", "op_lazy", "device", "launch")}
+    if not of["device"]:
+        pytest.skip("there is no bridge into MLX here")
+    assert all(len(found) == 2 for found in of.values()), of
+    assert {e.process for found in of.values() for e in found} == {"mlx"}
+    (evaluate,) = (e for e in events if e.name == "evaluate")
+    for runs, launch in zip(of["device"], of["launch"], strict=True):
+        assert runs.tid == launch.tid != of["call"][0].tid and "bytes" not in runs.args
+        assert runs.begin_ns <= launch.begin_ns
+        assert launch.begin_ns + launch.duration_ns <= runs.begin_ns + runs.duration_ns
+        assert launch.args["bytes"] == 4 * X.nbytes and launch.args["operations"] == 2 * X.size
+        assert evaluate.begin_ns < runs.begin_ns
+    # Each arrow begins in the call that enqueued the run.
+    starts = [e for e in events if e.phase == "s" and e.name == "runs in"]
+    ends = {e.flow: e for e in events if e.phase == "f" and e.name == "runs in"}
+    assert len(starts) == len(ends) == 2
+    for start, lazy, runs in zip(starts, of["op_lazy"], of["device"], strict=True):
+        assert lazy.begin_ns <= start.begin_ns <= lazy.begin_ns + lazy.duration_ns
+        end = ends[start.flow]
+        assert end.tid == runs.tid and end.begin_ns >= runs.begin_ns
+    rows = section(profile.lines(), "profiled_fma", "mlx")
+    (later,) = (count for (_, what), (count, _) in rows.items() if what.startswith("after the call"))
+    assert later == 2
+    slices = perfetto.rows(
+        tmp_path / "t.json",
+        "select b.name, b.category as cat, t.name as thread from flow f join slice b on f.slice_in = b.id "
+        "join thread_track k on b.track_id = k.id join thread t using (utid)",
+    )
+    assert slices == [{"name": "profiled_fma", "cat": "device", "thread": "MLX stream"}] * 2
 
 
 def test_a_full_ring_counts_what_it_drops(tmp_path):

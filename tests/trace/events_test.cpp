@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "trace/ceilings.h"
+
 namespace picokernel::trace {
 namespace {
 
@@ -206,6 +208,107 @@ TEST(Table, CountsTotalsAndShares) {
   EXPECT_NE(text.find("p2       op       call        1     3.00 ms     3.00 ms  100.0 %"),
             std::string::npos)
       << text;
+}
+
+Event rated(std::string category, std::string backend, int64_t bytes, double rate, double flops) {
+  Event e = span("f", 1, 1, 0, 100);
+  e.category = std::move(category);
+  e.backend = std::move(backend);
+  if (bytes != 0) e.args = {{"bytes", bytes}, {"GB/s", rate}};
+  if (flops != 0) e.args.emplace_back("GFLOP/s", flops);
+  return e;
+}
+
+double share(const Event& e) {
+  for (const auto& [key, value] : e.args)
+    if (key == "% of ceiling") return std::get<double>(value);
+  return 0;
+}
+
+std::string nearer(const Event& e) {
+  for (const auto& [key, value] : e.args)
+    if (key == "ceiling") return std::get<std::string>(value);
+  return "";
+}
+
+TEST(Ceilings, SharesOfTheNearerOne) {
+  set_ceiling("rated", {.bandwidth = {{10'000, 10}, {-1, 5}, {100, 40}, {7, 0}}, .gflops = 50});
+  set_ceiling("slow", {.bandwidth = {}, .gflops = 0});
+  std::vector<Event> events = {
+      rated("launch", "rated", 100, 10, 10),   // 25 % and 20 %
+      rated("op", "rated", 1000, 10, 0),       // between the sizes: 20 GB/s
+      rated("op", "rated", 1'000'000, 5, 40),  // beyond them: 10 GB/s, and 80 %
+      rated("launch", "rated", 1, 4, 0),       // below them: 40 GB/s
+      rated("launch", "rated", 0, 0, 100),     // no array: twice the ceiling
+      rated("h2d", "rated", 100, 10, 0),       // no kernel
+      rated("launch", "other", 100, 10, 10),   // nothing is known
+      rated("launch", "slow", 100, 10, 10),
+  };
+  add_shares(events);
+  const std::pair<double, std::string> wanted[] = {
+      {25, "memory"},   {50, "memory"}, {80, "compute"}, {10, "memory"},
+      {200, "compute"}, {0, ""},        {0, ""},         {0, ""}};
+  for (size_t i = 0; i < events.size(); ++i) {
+    EXPECT_NEAR(share(events[i]), wanted[i].first, 1e-9) << i;
+    EXPECT_EQ(nearer(events[i]), wanted[i].second) << i;
+  }
+}
+
+TEST(Table, RatesAreMeansOverTime) {
+  Event fast = span("f", 1, 1, 0, 100), slow = span("f", 1, 1, 100, 300);
+  fast.args = {{"bytes", int64_t{800}}, {"GB/s", 8.0}, {"% of ceiling", 50.0}};
+  slow.args = {{"bytes", int64_t{600}}, {"GB/s", 2.0}, {"% of ceiling", 10.0}};
+  const Event plain = span("g", 1, 1, 400, 100);
+  const std::string text = table(std::vector{fast, slow, plain});
+  EXPECT_NE(text.find("mean    share     GB/s  of ceiling\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("80.0 %      3.5      20.0 %\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("20.0 %\n"), std::string::npos) << text;
+}
+
+TEST(Lines, WhatRanStandsUnderItsLine) {
+  const auto at = [](Event e, std::string category, std::string where) {
+    e.category = std::move(category);
+    if (!where.empty()) e.args.emplace_back("location", std::move(where));
+    return e;
+  };
+  Event add = at(span("np.add(a, b)", 1, 1, 20, 50), "op", "f.py:4:5");
+  add.args.emplace_back("line", int64_t{2});
+  add.args.emplace_back("source", "np.add(a, b)");
+  add.args.emplace_back("ir_op", "%2 = add %0, %1");
+  const Event inner = at(span("inner", 1, 1, 30, 10), "user", "");
+  std::vector<Event> events = {
+      at(span("f", 1, 1, 0, 100), "call", "f.py:1:1"),
+      at(span("output", 1, 1, 10, 10), "alloc", ""),
+      add,
+      inner,
+      at(span("f", 1, 1, 70, 10), "launch", "f.py:1:1"),
+      at(span("rest of the call", 1, 1, 80, 20), "rest", ""),
+      at(span("f", 1, 1, 200, 100), "call", "f.py:1:1"),
+      at(span("f", 1, 1, 300, 7), "call", "other.py:9:1"),  // of the same name
+      at(span("f", 1, 2, 400, 30), "device", "f.py:1:1"),
+  };
+  events.back().thread = "stream";
+  const std::map<int64_t, std::string> file = {
+      {1, "@kernel"}, {2, "@again\n"}, {3, "def f(a, b):"}, {4, "    return a + b\n"}};
+  const std::string text = lines(events, [&](const std::string& name, int64_t line) {
+    return name == "f.py" && file.count(line) != 0 ? file.at(line) : "";
+  });
+  EXPECT_EQ(text,
+            "f on p1: 2 calls, 200 ns, f.py\n"
+            "line      count  total   mean   share  source and what ran for it\n"
+            "f.py:3        2  40 ns  20 ns  20.0 %  def f(a, b):\n"
+            "  rest        2  20 ns  10 ns  10.0 %    of the call\n"
+            "  alloc       1  10 ns  10 ns   5.0 %    output\n"
+            "  launch      1  10 ns  10 ns   5.0 %    f\n"
+            "  device      1  30 ns  30 ns       -    after the call, on stream\n"
+            "f.py:4        1  50 ns  50 ns  25.0 %  return a + b\n"
+            "  op          1  50 ns  50 ns  25.0 %    2: np.add(a, b)  # %2 = add %0, %1\n"
+            "\n"
+            "f on p1: 1 call, 7 ns, other.py\n"
+            "line        count  total  mean  share  source and what ran for it\n"
+            "other.py:9      1   0 ns  0 ns  0.0 %\n"
+            "  rest          1   0 ns  0 ns  0.0 %    of the call\n");
+  EXPECT_EQ(lines({}, {}), "");
 }
 
 }  // namespace

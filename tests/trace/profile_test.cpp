@@ -70,6 +70,21 @@ TEST_F(ProfileTest, TableEventsAndSaveAtAnyTime) {
   EXPECT_TRUE(trace::check_chrome_json(read(folder_ / "later.json")).empty());
 }
 
+TEST_F(ProfileTest, LinesReadFiles) {
+  const auto path = folder_ / "kernel.cpp";
+  std::ofstream(path) << "first\n  fma = kernel(a * b);\n";
+  const trace::Work work{.location = trace::intern(path.string() + ":2:3")};
+  Profile profile;
+  {
+    const trace::KernelSpan call(trace::Category::call, trace::intern("fma"), work);
+  }
+  profile.stop();
+  EXPECT_NE(profile.lines().find("kernel.cpp:2 "), std::string::npos) << profile.lines();
+  EXPECT_NE(profile.lines().find("  fma = kernel(a * b);\n"), std::string::npos);
+  EXPECT_EQ(profile.lines([](const std::string&, int64_t) { return ""; }).find("kernel(a"),
+            std::string::npos);
+}
+
 TEST_F(ProfileTest, PathThatCannotBeWrittenIsAnError) {
   Profile profile((folder_ / "no" / "such" / "folder.json").string());
   {

@@ -100,6 +100,35 @@ TEST(Session, SpansThatMoveBytesSayHowFast) {
   EXPECT_FALSE(has_arg(launch, "page_faults"));
 }
 
+TEST(Session, KernelsSayWhatTheyDid) {
+  const Work launch{.arg = 4000, .operations = 2000, .location = intern("k.py:7:1")};
+  const Work unknown{.arg = 0, .operations = 0, .location = intern("")};
+  for (int round = 0; round < 40; ++round) {  // across the end of the ring, too
+    Session session(16 * 32);
+    counter(intern("n"), 0);
+    for (int i = 0; i < 3; ++i) {
+      const KernelSpan call(Category::call, intern("call"), unknown, intern_backend("cpu"));
+      const KernelSpan runs(Category::launch, intern("runs"), launch);
+      std::this_thread::sleep_for(std::chrono::microseconds(1));
+    }
+    session.stop();
+    EXPECT_EQ(session.dropped(), 0u);
+    std::vector<Event> events = session.events();
+    std::erase_if(events, [](const Event& e) { return e.name != "runs" && e.name != "call"; });
+    ASSERT_EQ(events.size(), 6u);
+    EXPECT_TRUE(events[0].args.empty());
+    const Event& runs = events[1];
+    EXPECT_EQ(runs.category, "launch");
+    EXPECT_EQ(runs.backend, "cpu");
+    EXPECT_EQ(arg<int64_t>(runs, "bytes"), 4000);
+    EXPECT_EQ(arg<int64_t>(runs, "operations"), 2000);
+    EXPECT_EQ(arg<std::string>(runs, "location"), "k.py:7:1");
+    EXPECT_DOUBLE_EQ(arg<double>(runs, "GB/s"), 4000.0 / static_cast<double>(runs.duration_ns));
+    EXPECT_DOUBLE_EQ(arg<double>(runs, "GFLOP/s"), 2000.0 / static_cast<double>(runs.duration_ns));
+    EXPECT_FALSE(has_arg(runs, "% of ceiling"));  // nobody has said what it is
+  }
+}
+
 // Writes to `pages` pages that nobody has touched.
 void touch_fresh(size_t pages) {
   const size_t bytes = pages << 12;

@@ -10,7 +10,7 @@ from importlib import metadata
 
 from ..errors import LaunchError
 from ..report import write
-from . import auto, breakdown, chain, charts, costs, elementwise, intensity, page, users
+from . import auto, breakdown, chain, charts, costs, elementwise, intensity, page, profilers, users
 
 EXPERIMENTS = {
     "elementwise": elementwise,
@@ -19,13 +19,15 @@ EXPERIMENTS = {
     "intensity": intensity,
     "costs": costs,
     "auto": auto,
+    "profilers": profilers,
 }
+_ALL = ("elementwise", "breakdown", "chain", "intensity", "costs")
 _OURS = ("numpy", "cpu", "mlx")  # by default, of those that are live
 
 
 def run(args):
     """What the command line asked for: prints Markdown, writes JSON and a page. Gives an exit status."""
-    chosen = list(EXPERIMENTS)[:-1] if args.what == "all" else [args.what]
+    chosen = list(_ALL) if args.what == "all" else [args.what]
     measures = _measures(args, chosen)
     if args.html:
         charts.require_plotly()
@@ -77,6 +79,9 @@ def _measures(args, chosen):
         "intensity": lambda: intensity.intensity(args.sizes, backends, repeats(3), _say),
         "costs": lambda: costs.costs(repeats(7), args.peers, _say),
         "auto": lambda: auto.auto(args.sizes, backends, _say),
+        "profilers": lambda: profilers.profilers(
+            args.sizes, [name for name in backends if name != "mlx"], repeats(7), _say
+        ),
     }
 
 
