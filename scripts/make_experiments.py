@@ -1,5 +1,6 @@
-"""Writes docs/results/experiments.md, and the figures in docs/where-time-goes.md, from the records of
-`picokernel bench ... --json docs/results/experiments*.json`. `--check` only compares; a test does.
+"""Writes docs/results/{experiments,profilers}.md, and the figures in the pages that tell what they mean, from the
+records of `picokernel bench ... --json docs/results/experiments*.json` and profilers*.json. `--check` only
+compares; a test does.
 
 In a page, what stands between `<!-- chain: table 2, sentences -->` and `<!-- end -->` is of the first
 record: the tables and sentences of that experiment, numbered from 1.
@@ -16,17 +17,21 @@ sys.path.insert(0, str(ROOT / "python"))
 from picokernel.bench import EXPERIMENTS  # noqa: E402
 
 RESULTS = ROOT / "docs/results"
-HEAD = """# The experiments, recorded
+HEAD = """# {title}, recorded
 
-Made by `scripts/make_experiments.py` from `experiments*.json` beside it, which `picokernel bench all --json FILE` and its kin write.
-What they mean is told in [where-time-goes.md](../where-time-goes.md).
+Made by `scripts/make_experiments.py` from `{name}*.json` beside it, which `picokernel bench {command} --json FILE` and its kin write.
+What they mean is told in [{page}](../{page}).
 """
+RECORDS = {  # name -> title, command, page that tells of them
+    "experiments": ("The experiments", "all", "where-time-goes.md"),
+    "profilers": ("Profilers", "profilers", "profiling.md"),
+}
 BLOCK = re.compile(r"(<!-- (\w+): ([\w, ]+) -->\n).*?(<!-- end -->)", re.S)
 
 
-def records():
+def records(name):
     """(name, record) of each file, the main one first."""
-    paths = sorted(RESULTS.glob("experiments*.json"), key=lambda path: path.stem)
+    paths = sorted(RESULTS.glob(f"{name}*.json"), key=lambda path: path.stem)
     return [(path.name, json.loads(path.read_text())) for path in paths]
 
 
@@ -37,8 +42,8 @@ def sections(record):
     }
 
 
-def results(found):
-    parts = [HEAD]
+def results(head, found):
+    parts = [head]
     for name, record in found:
         facts = "\n".join(f"- {key}: {value}" for key, value in record["machine"].items())
         parts.append(f"# {name}\n\n{facts}\n")
@@ -64,12 +69,12 @@ def filled(text, record):
 
 
 def main():
-    found = records()
-    story = ROOT / "docs/where-time-goes.md"
-    pages = {
-        RESULTS / "experiments.md": results(found),
-        story: filled(story.read_text(), found[0][1]),
-    }
+    pages = {}
+    for name, (title, command, page) in RECORDS.items():
+        found, story = records(name), ROOT / "docs" / page
+        head = HEAD.format(title=title, name=name, command=command, page=page)
+        pages[RESULTS / f"{name}.md"] = results(head, found)
+        pages[story] = filled(story.read_text(), found[0][1])
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv:
         for path in stale:

@@ -261,16 +261,17 @@ AnyKernel::AnyKernel(std::shared_ptr<State> state, std::string_view backend)
 
 void AnyKernel::launch(std::span<const Argument> args, std::span<const Argument> outs) const {
   const Args call(args, outs);
+  const driver::Plan& plan = site_->plan(*state_, call.args(), call.outs());
   const trace::Work work = state_->work_of(call.args());
   const trace::KernelSpan span(trace::Category::call, state_->trace_name, work, site_->backend_id);
-  site_->plan(*state_, call.args(), call.outs()).launch(call.args(), call.outs());
+  plan.launch(call.args(), call.outs());
 }
 
 std::vector<Array> AnyKernel::call(std::span<const Argument> args) const {
   const Args call(args, {});
+  const driver::Plan& plan = site_->plan(*state_, call.args(), {});
   const trace::Work work = state_->work_of(call.args());
   const trace::KernelSpan span(trace::Category::call, state_->trace_name, work, site_->backend_id);
-  const driver::Plan& plan = site_->plan(*state_, call.args(), {});
   std::vector<Array> results;
   std::vector<Arg> outs;
   results.reserve(plan.outputs().size());
@@ -291,9 +292,9 @@ DeferredCall* AnyKernel::defer(std::span<const Argument> args) const {
   static const trace::NameId enqueue = trace::intern("enqueue native code");
   static const trace::BackendId mlx = trace::intern_backend("mlx");
   const Args call(args, {});
+  const driver::Plan& plan = site_->plan(*state_, call.args(), {});
   const trace::Work work = state_->work_of(call.args());
   const trace::KernelSpan span(trace::Category::call, state_->trace_name, work, mlx);
-  const driver::Plan& plan = site_->plan(*state_, call.args(), {});
   const trace::Span lazy(trace::Category::op_lazy, enqueue);
   std::vector<Arg> outs;
   for (const driver::OutputSpec& spec : plan.outputs())

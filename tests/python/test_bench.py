@@ -208,6 +208,28 @@ def test_bench_auto(monkeypatch, capsys):
     assert "| axpy   | float32 | 1e3 |" in capsys.readouterr().out
 
 
+def test_bench_profilers(capsys, tmp_path):
+    figures = tmp_path / "figures.json"
+    words = ["--sizes", "1e3", "--repeats", "1", "--backends", "cpu,numpy", "--json", str(figures)]
+    assert cli.main(["bench", "profilers", *words]) == 0
+    out = capsys.readouterr().out
+    assert "did not start" not in out
+    found = json.loads(figures.read_text())["profilers"]["found"]
+
+    def names(backend, tool):
+        return " ".join(what for what, _ in found[backend][tool])
+
+    # What the page says of each: operations are ours, functions are theirs.
+    assert "`np.sin(x, out=out0)`, pendulums.py:10" in names("numpy", "`pk.profile`")
+    assert "`swing`, pendulums.py:8 (launch)" in names("cpu", "`pk.profile`")
+    assert "`swing`, <picokernel numpy swing>:1" in names("numpy", "cProfile")
+    for tool, package in (("cProfile", "pstats"), ("VizTracer", "viztracer")):
+        if importlib.util.find_spec(package):
+            assert "swing" not in names("cpu", tool) and "energy" in names("cpu", tool)
+    rows = re.findall(r"^\| (numpy|cpu) +\| +1e3 \|.* ([\d.]+) \|$", out, re.M)
+    assert [backend for backend, _ in rows] == ["cpu", "numpy"]
+
+
 def test_the_report_in_a_browser(tmp_path, capsys, monkeypatch):
     pytest.importorskip("plotly", reason="plotly is not installed")
     monkeypatch.setattr(intensity, "OPERATIONS", (0, 1, 16))

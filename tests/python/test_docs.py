@@ -12,6 +12,7 @@ import numpy as np
 import picokernel as pk
 import pytest
 from oracle import assert_same
+from picokernel._core import check_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -136,6 +137,29 @@ def test_profiling_blocks_and_commands_run(tmp_path, monkeypatch):
         assert (tmp_path / file).exists()
 
 
+def test_the_script_of_the_profilers():
+    text = (ROOT / "docs/profiling.md").read_text()
+    (kernel,) = re.findall(r"```python\n(@pk.kernel\ndef swing.*?)```", text, re.S)
+    assert kernel in (ROOT / "python/picokernel/bench/pendulums.py").read_text()
+
+
+def test_viztracer_records_beside_and_its_traces_merge(tmp_path):
+    VizTracer = pytest.importorskip("viztracer", reason="viztracer is not installed").VizTracer
+    from picokernel.bench.pendulums import main
+
+    with (
+        pk.profile(tmp_path / "ours.json") as ours,
+        VizTracer(output_file=str(tmp_path / "theirs.json"), verbose=0),
+    ):
+        main("numpy", 100, 3)
+    assert sum(e.category == "call" for e in ours.events) == 3
+    words = ["trace", "merge", "both.json", "ours.json", "theirs.json"]
+    done = run(sys.executable, "-m", "picokernel.cli", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    both = (tmp_path / "both.json").read_text()
+    assert "energy" in both and "np.sin" in both
+
+
 def test_where_time_goes_commands_run(capsys, monkeypatch):
     from picokernel import cli
     from picokernel.bench import intensity
@@ -171,19 +195,40 @@ def test_the_sentence_on_the_posts_call():
     [("cpp.md", ["def fma(a, b, c, out)", "my step"]), ("profiling.md", ["my step", "launch"])],
 )
 def test_cpp_blocks_are_a_program(tmp_path, page, shown):
-    cache = (ROOT / "build/CMakeCache.txt").read_text()
-    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", cache, re.M)[1]
     includes, *blocks = code_blocks(page, "cpp")
     source = tmp_path / "page.cpp"
     source.write_text(includes + "int main() {\n" + "\n".join(blocks) + "}\n")
+    printed = output_of_program(source, tmp_path)
+    assert all(text in printed for text in shown)
+
+
+def output_of_program(source, folder):
+    cache = (ROOT / "build/CMakeCache.txt").read_text()
+    compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", cache, re.M)[1]
     library = ROOT / "build"
     command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-UNDEBUG", source]
     command += ["-I", ROOT / "include", "-L", library, "-lpicokernel", f"-Wl,-rpath,{library}"]
-    built = run(*map(str, command), "-o", str(tmp_path / "page"))
+    built = run(*map(str, command), "-o", str(folder / "program"))
     assert built.returncode == 0, built.stderr
-    done = run(str(tmp_path / "page"), env={**os.environ, "PICOKERNEL_BACKEND": ""}, cwd=tmp_path)
+    done = run(str(folder / "program"), env={**os.environ, "PICOKERNEL_BACKEND": ""}, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert all(text in done.stdout for text in shown)
+    return done.stdout
+
+
+def test_the_example_of_a_profile(tmp_path):
+    source = ROOT / "examples/cpp/profile.cpp"
+    (line,) = (n for n, t in enumerate(source.read_text().splitlines(), 1) if "auto blend" in t)
+    printed = output_of_program(source, tmp_path)
+    table, lines, *launches = re.split(r"\n\n|(?=\nblend took)", printed)
+    assert re.search(r"^cpu +launch +blend +10 .* [\d.]+ %$", table, re.M) and "of ceiling" in table
+    assert "blend ten times" in table
+    assert "compile" in table and "compile" not in lines  # outside of the call
+    assert re.match(r"blend on cpu: 10 calls, .*/profile\.cpp\n", lines)
+    assert re.search(rf"^profile.cpp:{line} +10 .* const auto blend = pk::kernel", lines, re.M)
+    assert re.search(r"^  launch +10 ", lines, re.M)
+    assert len(launches) == 10
+    assert all(re.search(r"GB/s: .*, GFLOP/s: .*, % of ceiling: ", text) for text in launches)
+    assert check_trace((tmp_path / "profile.json").read_text()) == []
 
 
 def test_semantics_states_every_function():

@@ -79,9 +79,7 @@ def _measures(args, chosen):
         "intensity": lambda: intensity.intensity(args.sizes, backends, repeats(3), _say),
         "costs": lambda: costs.costs(repeats(7), args.peers, _say),
         "auto": lambda: auto.auto(args.sizes, backends, _say),
-        "profilers": lambda: profilers.profilers(
-            args.sizes, [name for name in backends if name != "mlx"], repeats(7), _say
-        ),
+        "profilers": lambda: profilers.profilers(args.sizes, backends, repeats(7), _say),
     }
 
 

@@ -1,4 +1,4 @@
-"""`bench costs`: what surrounds a kernel: its first call, the import, the profiler."""
+"""`bench costs`: what surrounds a kernel: its first call, the import."""
 
 import os
 import statistics
@@ -7,8 +7,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .. import backends
-from .duel import Contender, duel
 from .tables import Section, Table, number
 
 # Twenty kernels of different structure; prints the milliseconds of each first call.
@@ -50,50 +48,9 @@ print((time.perf_counter() - begin) * 1e3)
 assert np.allclose(result, a * b + c)
 """
 
-# Ten multiplications in one kernel, profiled or not: the difference is the profiler's.
-_PROFILED = """
-import time, numpy as np, picokernel as pk
-a, b = (np.random.default_rng(0).random(16, dtype=np.float32) for _ in range(2))
-o = np.zeros(16, np.float32)
-def body(k):
-    names = {}
-    exec("def f(a, b):\\n x = a\\n" + " x = x * b + a\\n" * k + " return x", names)
-    return pk.kernel(names["f"], backend=BACKEND)
-def per_call(f, profiled):
-    def block():
-        begin = time.perf_counter()
-        for _ in range(400): f(a, b, out=o)
-        return (time.perf_counter() - begin) / 400
-    f(a, b, out=o)
-    if not profiled: return min(block() for _ in range(9))
-    with pk.profile():
-        f(a, b, out=o)
-        return min(block() for _ in range(9))
-few, many = body(1), body(11)
-extra = [per_call(f, True) - per_call(f, False) for f in (few, many)]
-event = (extra[1] - extra[0]) / 20
-print(event * 1e9, (extra[0] - 2 * event) * 1e9)
-"""
-
-# Calls of some 10 us and of 1 ms on a machine of these years; MLX needs more for any.
-_PROFILED_SIZES = {
-    "numpy": (30_000, 1_500_000),
-    "cpu": (100_000, 4_000_000),
-    "mlx": (1_000, 300_000),
-}
-_CALLS = """
-import numpy as np, picokernel as pk
-a, b, c = (np.random.default_rng(i).random({n}, dtype=np.float32) for i in range(3))
-f = pk.kernel(lambda a, b, c: a * b + c, backend={backend!r})
-f(a, b, c)
-def plain():
-    for _ in range({calls}): f(a, b, c)
-def profiled():
-    with pk.profile(): plain()
-"""
 
 
-def _python(*command, **variables):
+def python(*command, **variables):
     """The numbers that a program prints. Nothing is on disk unless `variables` say so."""
     env = {**os.environ, "PICOKERNEL_CACHE_SIZE": "0", **variables}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=env)
@@ -117,7 +74,7 @@ def _first_calls(peers):
                 'def f(a, b, c): return " + text',
                 'def f(a, b, c): return " + text.replace("np.", "jax.numpy.")',
             )
-        figures[name] = _python("-c", code) or []
+        figures[name] = python("-c", code) or []
     return figures
 
 
@@ -139,47 +96,24 @@ def _on_disk(rounds, peers):
             Path(folder, f"{number}.py").write_text(_ON_DISK.format(setup=setup))
         for turn in range(rounds + 1):
             for number, name in enumerate(setups):
-                time = _python(os.path.join(folder, f"{number}.py"), **variables)
+                time = python(os.path.join(folder, f"{number}.py"), **variables)
                 if turn and time:  # the first one compiles
                     figures[name] += time
     return figures
 
 
 def _imports(rounds):
-    times = (_python("-c", _IMPORT.format(module="picokernel")) for _ in range(rounds))
+    times = (python("-c", _IMPORT.format(module="picokernel")) for _ in range(rounds))
     return {"picokernel": [t[0] for t in times if t]}
 
 
-def _profiler():
-    found = _python("-c", "BACKEND = 'numpy'\n" + _PROFILED)
-    return {"numpy": {"event": found[0], "call": found[1]}} if found else {}
-
-
-def _profiled(repeats):
-    """backend -> n -> seconds per call, plain and profiled, of each round."""
-    figures = {}
-    for backend, sizes in _PROFILED_SIZES.items():
-        if backends()[backend]:
-            continue
-        for n, calls in zip(sizes, (1000, 20), strict=True):
-            setup = _CALLS.format(n=n, backend=backend, calls=calls)
-            both = [Contender(name, setup, f"{name}()") for name in ("plain", "profiled")]
-            times = duel(both, repeats)
-            figures.setdefault(backend, {})[n] = {
-                name: [t / calls for t in rounds] for name, rounds in times.items()
-            }
-    return figures
-
-
 def costs(repeats=7, peers=False, say=print):
-    """Figures of each table: contender -> ms of each round; of the profiler backend -> ns."""
-    say("costs: first calls, imports, the profiler")
+    """Figures of each table: contender -> ms of each round."""
+    say("costs: first calls, imports")
     return {
         "first call": _first_calls(peers),
         "first call, kernel on disk": _on_disk(repeats, peers),
         "import": _imports(repeats),
-        "profiler": _profiler(),
-        "profiled": _profiled(repeats),
     }
 
 
@@ -199,21 +133,4 @@ def sections(figures):
             )
             rows.append([title, name, *cells])
     tables = [Table(["ms", "of", "median", "lowest", "highest"], rows, left=2)]
-    if figures["profiler"]:
-        rows = [
-            [backend, number(ns["event"]), number(ns["call"])]
-            for backend, ns in figures["profiler"].items()
-        ]
-        tables.append(Table(["profiler on", "ns per event", "ns per call beyond them"], rows))
-    rows = []
-    for backend, sizes in figures.get("profiled", {}).items():
-        for n, times in sizes.items():
-            middle = {name: f"{statistics.median(t) * 1e6:.1f}" for name, t in times.items()}
-            ratio = statistics.median(
-                p / q for p, q in zip(times["profiled"], times["plain"], strict=True)
-            )
-            rows.append([backend, f"{n:,}", middle["plain"], middle["profiled"], f"{ratio:.3f}"])
-    if rows:
-        head = ["a*b+c profiled", "elements", "us per call", "us profiled", "ratio"]
-        tables.append(Table(head, rows))
     return [Section("What surrounds a kernel", "Each in processes of their own.", tables)]
