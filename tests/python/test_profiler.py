@@ -339,7 +339,7 @@ def test_metal_capture(tmp_path, monkeypatch):
     core.cpu, core.default_device = "cpu", lambda: types.SimpleNamespace(type="gpu")
     monkeypatch.setitem(sys.modules, "mlx", types.ModuleType("mlx"))
     monkeypatch.setitem(sys.modules, "mlx.core", core)
-    with pytest.raises(pk.LaunchError, match="and this MLX has no Metal\n  hint: leave it out"):
+    with pytest.raises(pk.LaunchError, match=r"and this MLX has no Metal\n  hint: leave it out"):
         pk.profile(metal_capture=tmp_path / "t.gputrace")
     core.metal.is_available = lambda: True
     with pk.profile(metal_capture=tmp_path / "t.gputrace") as profile:
@@ -354,7 +354,7 @@ def test_metal_capture(tmp_path, monkeypatch):
         raise RuntimeError("[metal::start_capture] Failed to start: no layer")
 
     core.metal.start_capture = fails
-    with pytest.raises(pk.LaunchError, match="no layer\n  hint: .*MTL_CAPTURE_ENABLED=1"):
+    with pytest.raises(pk.LaunchError, match=r"no layer\n  hint: .*MTL_CAPTURE_ENABLED=1"):
         pk.profile(metal_capture=tmp_path / "t.gputrace")
 
 
@@ -434,7 +434,9 @@ def test_arrows_into_mlx(tmp_path):
             mx.eval(two)
         mx.synchronize()
     events = profile.events
-    of = {c: [e for e in events if e.category == c] for c in ("call", "op_lazy", "device", "launch")}
+    of = {
+        c: [e for e in events if e.category == c] for c in ("call", "op_lazy", "device", "launch")
+    }
     if not of["device"]:
         pytest.skip("there is no bridge into MLX here")
     assert all(len(found) == 2 for found in of.values()), of
@@ -455,7 +457,9 @@ def test_arrows_into_mlx(tmp_path):
         end = ends[start.flow]
         assert end.tid == runs.tid and end.begin_ns >= runs.begin_ns
     rows = section(profile.lines(), "profiled_fma", "mlx")
-    (later,) = (count for (_, what), (count, _) in rows.items() if what.startswith("after the call"))
+    (later,) = (
+        count for (_, what), (count, _) in rows.items() if what.startswith("after the call")
+    )
     assert later == 2
     slices = perfetto.rows(
         tmp_path / "t.json",

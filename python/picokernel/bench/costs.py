@@ -49,7 +49,6 @@ assert np.allclose(result, a * b + c)
 """
 
 
-
 def python(*command, **variables):
     """The numbers that a program prints. Nothing is on disk unless `variables` say so."""
     env = {**os.environ, "PICOKERNEL_CACHE_SIZE": "0", **variables}

@@ -111,10 +111,7 @@ def intensity(sizes=None, backends=("numpy", "cpu", "mlx"), repeats=3, say=print
 
 def _ceilings(backends):
     rates = {name: r for name, r in ceilings().backends.items() if name in backends and r.fused}
-    return {
-        name: [r.bandwidth()[-1][1], r.peak()]
-        for name, r in rates.items()
-    }
+    return {name: [r.bandwidth()[-1][1], r.peak()] for name, r in rates.items()}
 
 
 def curves_of(n, by_contender):

@@ -97,7 +97,10 @@ def found():
     return [[shown(name), own] for name, own in times.items()]
 """,
 }
-_NEEDED = {"pyinstrument": "pyinstrument", "VizTracer": "viztracer"}  # pip install picokernel[bench]
+_NEEDED = {
+    "pyinstrument": "pyinstrument",
+    "VizTracer": "viztracer",
+}  # pip install picokernel[bench]
 
 # Ten multiplications in one kernel, profiled or not: the difference is the profiler's.
 _EVENTS = """
@@ -222,7 +225,9 @@ def _of_scripts(figures):
     for backend, by_size in figures["seconds"].items():
         for n, times in by_size.items():
             step = statistics.median(times[_PLAIN]) / _steps(int(n))
-            ratios = [f"{_times_as_long(times, t, _PLAIN):.2f}" if t in times else "-" for t in tools]
+            ratios = [
+                f"{_times_as_long(times, t, _PLAIN):.2f}" if t in times else "-" for t in tools
+            ]
             rows.append([backend, size_text(int(n)), time_of(step), *ratios])
     return Table(["the script on", "pendulums", "a step", *tools], rows)
 
@@ -248,5 +253,7 @@ def sections(figures):
     ]
     if figures["events"]:
         event, call = map(number, figures["events"])
-        sentences.append(f"On numpy an event costs {event} ns, and a call {call} ns beyond its events.")
+        sentences.append(
+            f"On numpy an event costs {event} ns, and a call {call} ns beyond its events."
+        )
     return [Section("Profilers", about, tables, sentences)]
