@@ -54,7 +54,9 @@ def opened(text, entry, backend, stamp=None, lines=(), lazy=(), **names):
 
 
 _BODY = "_body"
-_HOST_LINE = re.compile(r"    (s\d+) = |    (v\d+) = mx\.array\(")  # numbers, and arrays made of them
+_HOST_LINE = re.compile(
+    r"    (s\d+) = |    (v\d+) = mx\.array\("
+)  # numbers, and arrays made of them
 _STORE = re.compile(r"    (\w+)\[\.\.\.\] = (\w+)$")
 
 

@@ -59,7 +59,10 @@ def files(folder):
 def test_several_processes_compile_it_once_and_later_ones_find_it(tmp_path):
     for process in [run(tmp_path) for _ in range(3)]:
         assert output_of(process) == "native"
-    assert [bool(re.fullmatch(r"mlx-\d.*\.so", n)) or n for n in files(tmp_path)] == [True, "mlx.lock"]
+    assert [bool(re.fullmatch(r"mlx-\d.*\.so", n)) or n for n in files(tmp_path)] == [
+        True,
+        "mlx.lock",
+    ]
     library = next(tmp_path.glob("mlx-*.so"))
     assert stat.S_IMODE(library.stat().st_mode) == 0o700
     before = library.stat().st_mtime_ns
