@@ -32,6 +32,7 @@ constexpr Pass kPasses[] = {
     {"expand_shifts", expand_shifts, "keeps shift counts below the width"},
     {"expand_fmin_fmax", expand_fmin_fmax, "spells out fmin and fmax"},
     {"expand_functions", expand_functions, "computes exp2, cbrt and hypot by other functions"},
+    {"expand_inexact", expand_inexact, "mends exp, sin and erf where MLX computes them wrong"},
     {"expand_math", expand_math, "computes exp, sin and their like by arithmetic"},
     {"expand_copysign", expand_copysign, "spells out copysign"},
     {"expand_popcount", expand_popcount, "counts bits by shifts and additions"},

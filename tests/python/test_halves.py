@@ -110,9 +110,6 @@ def test_every_ufunc(backend, name, dtype):
     if special is not None:  # beside NaN: as in C, where NumPy's loop differs by machine
         keep = ~(special & (np.isnan(args[0]) | np.isnan(args[1])))
         got, want = got[keep], want[keep]
-    if backend == "mlx" and name == "exp" and dtype == BFLOAT16:
-        keep = (wide(want) > 2e-38) & (wide(args[0]) <= 88)  # what MLX's exp holds
-        got, want = got[keep], want[keep]
     assert_near(got, want, 1)
 
 

@@ -125,9 +125,9 @@ def test_what_goes_wrong_is_said_once_and_the_results_stay(tmp_path):
 
 
 def test_the_same_calls_without_the_bridge():
-    which = "results or transformations or stores or test_out or numpy or complex or gradient"
+    files = ["test_mlx_arrays.py", "test_mlx_differences.py"]
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-k", which, "test_mlx_arrays.py"],
+        [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider", *files],
         cwd=HERE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "CXX": "no-such-compiler"},
         capture_output=True,
@@ -135,7 +135,7 @@ def test_the_same_calls_without_the_bridge():
         timeout=600,
     )
     assert result.returncode == 0, result.stdout
-    assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 10
+    assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 100
 
 
 def test_no_mlx():

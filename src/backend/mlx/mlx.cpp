@@ -139,6 +139,9 @@ class MlxPrinter : public py_like::Printer {
 
   // Operations
 
+  bool is_negative_zero(ValueId v) const {
+    return is_literal(v) && literal(m().def(v)->scalar(), "mx") == "-0.0";
+  }
   // A number of the host as an array of its type.
   std::string number(ValueId v) {
     const DType t = m().type(v).dtype;
@@ -147,6 +150,8 @@ class MlxPrinter : public py_like::Printer {
       // A Python int of that size is a C++ exception in MLX.
       if (t == DType::u64 && s.as<int64_t>() < 0)
         return "mx.array(np.uint64(" + literal(s, "mx") + "))";
+      // mx.compile for CPUs would print the int -0.
+      if (is_negative_zero(v)) return "mx.negative(mx.array(0.0, dtype=" + dtype(t) + "))";
       return "mx.array(" + literal(s, "mx") + ", dtype=" + dtype(t) + ")";
     }
     std::string& name = numbers_[v];
@@ -163,7 +168,8 @@ class MlxPrinter : public py_like::Printer {
   }
   // An operand; `typed`: no array stands beside it that would give a literal its type.
   std::string operand(ValueId v, bool typed) {
-    if (on_host(v) && (typed || !is_literal(v) || number(v).starts_with("mx.array(np.")))
+    if (on_host(v) &&
+        (typed || !is_literal(v) || is_negative_zero(v) || number(v).starts_with("mx.array(np.")))
       return number(v);
     return text(v);
   }
@@ -313,6 +319,8 @@ constexpr passes::Pass kLegalize[] = {
     {"expand_float_division", passes::expand_float_division,
      "MLX rounds the quotient before its floor, and has no fmod"},
     {"expand_functions", passes::expand_functions, "MLX has no exp2, cbrt and hypot"},
+    {"expand_inexact", passes::expand_inexact,
+     "exp overflows early, erf(1e-10) is 0, sin(-0.0) 0.0"},
     {"expand_copysign", passes::expand_copysign, "MLX has none"},
     {"expand_fmin_fmax", passes::expand_fmin_fmax, "MLX has none"},
     {"expand_popcount", passes::expand_popcount, "MLX has none"},

@@ -21,6 +21,8 @@ ir::Module expand_shifts(const ir::Module& m, const Target& target);
 ir::Module expand_fmin_fmax(const ir::Module& m, const Target& target);
 /// exp2, cbrt and hypot become pow and sqrt: results may differ in the last digits.
 ir::Module expand_functions(const ir::Module& m, const Target& target);
+/// exp, sin and erf of float32 get right where MLX's own are wrong: far from 0, near 0 and at -0.0.
+ir::Module expand_inexact(const ir::Module& m, const Target& target);
 /// exp, sin and their like become arithmetic: one text for all targets, hence the same bits.
 /// Kernels only.
 ir::Module expand_math(const ir::Module& m, const Target& target);
