@@ -220,7 +220,7 @@ def test_gradient_jvp_and_vmap():
 def test_inside_mx_compile_and_modules():
     import mlx.nn as nn
 
-    a, b, c = arrays()
+    a, b = arrays(2)
     step = mx.compile(lambda x, y: fma(mx.sin(x), y, 2.5) + fma(mx.sin(x), y, 2.5))
     for n in (6, 6, 4):
         x, y = a[:n], b[:n]

@@ -127,7 +127,7 @@ def test_what_goes_wrong_is_said_once_and_the_results_stay(tmp_path):
 def test_the_same_calls_without_the_bridge():
     files = ["test_mlx_arrays.py", "test_mlx_differences.py"]
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "ignore", "-p", "no:cacheprovider", *files],
+        [sys.executable, "-m", "pytest", "-W", "ignore", "-p", "no:cacheprovider", *files],
         cwd=HERE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "CXX": "no-such-compiler"},
         capture_output=True,

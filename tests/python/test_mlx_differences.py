@@ -133,7 +133,10 @@ ROWS = {
         lambda a, b: (a // b, a % b, a**b),
         (CONDITION, np.array([True, True, False, False])),
     ),
-    "where of int32 and float32": (lambda c, x, y: pk.where(c, x, y), (CONDITION, INTEGERS, SINGLES)),
+    "where of int32 and float32": (
+        lambda c, x, y: pk.where(c, x, y),
+        (CONDITION, INTEGERS, SINGLES),
+    ),
     "reciprocals of integers": (lambda x: np.reciprocal(x), (i("int32", 1, -1, 2, -5),)),
     "integer powers": (lambda x, n: (x**n, x**5), (INTEGERS, i("int32", 3, 0, 31, 2))),
     "exp of float32": (
@@ -200,7 +203,9 @@ def test_what_numpy_lacks(way):
 @pytest.mark.parametrize("way", [transparent, on_arrays])
 def test_errors_of_float32_functions(way):
     special = pytest.importorskip("scipy.special", reason="SciPy is not installed")
-    x = np.concatenate([f(0.0, -0.0, 1e-40, 1e-10, -1e-3, 0.49999, 0.5, 4, -9), np.linspace(-2, 2, 999)])
+    x = np.concatenate(
+        [f(0.0, -0.0, 1e-40, 1e-10, -1e-3, 0.49999, 0.5, 4, -9), np.linspace(-2, 2, 999)]
+    )
     x = x.astype(np.float32)
     cases = [(pk.erf, special.erf, x, 8), (np.exp, np.exp, np.linspace(-104, 88.72, 9999), 80)]
     cases += [(np.sin, np.sin, x, 3), (np.cos, np.cos, x, 3)]
@@ -287,7 +292,11 @@ def test_transparent_calls_copy_each_input_and_result_once():
     a, b = np.ones(n, np.float32), np.arange(n, dtype=np.float32)
     outs = np.zeros(n, np.float32), np.zeros(n, np.float32)
     text = kernel.source("mlx", a, b)
-    assert (text.count("mx.array("), text.count("np.asarray("), text.count("np.array(")) == (2, 2, 0)
+    assert (text.count("mx.array("), text.count("np.asarray("), text.count("np.array(")) == (
+        2,
+        2,
+        0,
+    )
     kernel(a, b, out=outs, backend="mlx")
     with pk.profile() as p:
         kernel(a, b, out=outs, backend="mlx")
