@@ -26,6 +26,8 @@ struct FixedState;
 // and as a kernel for CUDA: null before it is asked for, None where there is none.
 struct SourceKernel {
   nb::object function, twins[2], fused, cuda;
+  // Of the twins' operations, by which twin and the values of the size symbols.
+  std::map<std::pair<bool, std::vector<int64_t>>, trace::TableId> tables;
 };
 
 struct Parameter {

@@ -118,10 +118,12 @@ Location place_of(const ir::Module& m, std::span<const backend::PrintedOp> from)
   return value != nullptr ? m.location(*value) : Location{};
 }
 
-trace::TableId register_table(const Entry& entry, bool split) {
+trace::TableId table_for(const Entry& entry, bool split) {
   const backend::Artifact& artifact = entry.plan->artifact();
   const ir::Module& m = entry.plan->emitted();
   const std::vector<int64_t> symbols = symbols_of(m, entry.layouts);
+  auto& tables = entry.source->tables;
+  if (const auto known = tables.find({split, symbols}); known != tables.end()) return known->second;
   std::vector<std::string> lines;
   for (size_t at = 0; at < artifact.code.size();) {
     const size_t end = std::min(artifact.code.find('\n', at), artifact.code.size());
@@ -151,7 +153,7 @@ trace::TableId register_table(const Entry& entry, bool split) {
     }
     ops.push_back(std::move(info));
   }
-  return trace::register_ops(std::move(ops), entry.backend->name);
+  return tables[{split, symbols}] = trace::register_ops(std::move(ops), entry.backend->name);
 }
 
 }  // namespace
@@ -187,7 +189,7 @@ void prepare_twin(Entry& entry) {
   const trace::Span span(trace::Category::compile, name);
   nb::object& function = entry.source->twins[split];
   if (!function.is_valid()) function = open_text(entry, split ? Form::split : Form::stamped);
-  twin = {true, register_table(entry, split)};
+  twin = {true, table_for(entry, split)};
 }
 
 namespace {

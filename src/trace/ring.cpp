@@ -308,7 +308,10 @@ void Stamps::begin(TableId table) noexcept {
   this_run = this;
   if (!enabled()) return;
   const OpTable* info = op_table(table);
-  if (info == nullptr) return;
+  if (info == nullptr) {
+    registry().lost.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   const uint64_t stamps = info->boundaries();
   const uint64_t slots =
       1 + (stamps + info->counted_boundaries + kStampsPerSlot - 1) / kStampsPerSlot;

@@ -200,7 +200,7 @@ struct OpInfo {
 using TableId = uint32_t;
 
 /// Registers the n operations between n + 1 stamps, once for each twin; kept for the life of the
-/// process.
+/// process. Runs of more than 262,144 tables are counted as dropped events.
 PK_API TableId register_ops(std::vector<OpInfo> ops, std::string_view backend = {});
 
 /// One run of an instrumented twin: begin, n + 1 stamps (one at each boundary), end.

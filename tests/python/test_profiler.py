@@ -483,6 +483,22 @@ def test_a_full_ring_counts_what_it_drops(tmp_path):
     assert about["dropped_events"] == profile.dropped
 
 
+def test_operations_say_the_bytes_of_their_call():
+    kernel = pk.kernel(lambda x: x * 2 + 1, backend="numpy")
+    inputs = [np.ones(n, np.float32) for n in range(1, 200)]  # more than a kernel remembers
+
+    def lines():
+        with pk.profile() as profile:
+            for x in inputs:
+                kernel(x)
+        return [(e.name, e.args["bytes"]) for e in profile.events if e.category == "op"]
+
+    first = lines()
+    assert len(first) == 2 * len(inputs)
+    assert {size for _, size in first} == {8 * n for n in range(1, 200)}
+    assert lines() == first
+
+
 def test_events_are_a_list():
     with pk.profile() as profile:
         before = profile.events

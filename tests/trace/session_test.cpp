@@ -549,6 +549,21 @@ TEST(Stamps, RunOpenAtTheStopIsLeftOutAndHarmsNoLaterSession) {
   EXPECT_EQ(later.events().size() + later.dropped(), 40u);
 }
 
+TEST(Stamps, RunsOfTooManyTablesAreCounted) {
+  const auto counted = [] {
+    TableId last = 0;
+    for (int i = 0; i <= 1 << 18; ++i) last = register_ops({});
+    Session session;
+    {
+      Stamps stamps(last);
+      stamps.stamp();
+    }
+    session.stop();
+    return session.events().empty() && session.dropped() == 1;
+  };
+  EXPECT_EXIT(std::exit(counted() ? 0 : 1), testing::ExitedWithCode(0), "");  // tables stay
+}
+
 TEST(Stamps, RunThatDoesNotFitIsCounted) {
   const TableId table = register_ops(std::vector<OpInfo>(100));
   Session session(16 * 32);
