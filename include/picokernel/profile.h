@@ -44,7 +44,7 @@ struct TraceEvent {
 };
 
 /// Records from construction until `stop`, on all threads. Profiles nest: each sees what happened
-/// while it recorded. Recording costs some 10 to 30 ns an event and holds at most 8 MiB a thread;
+/// while it recorded. Recording costs 10 to 60 ns an event and holds at most 8 MiB a thread;
 /// beyond that events are counted as dropped, never waited for.
 class PK_API Profile {
  public:
