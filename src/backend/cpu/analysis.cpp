@@ -2,9 +2,11 @@
 #include "backend/cpu/analysis.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "support/check.h"
@@ -26,11 +28,17 @@ class Analyser {
   }
 
   BodyAnalysis run() {
-    for (const ir::OpId id : body_.ops) result_.vectorised &= can_be_masked(m_.ops[id]);
+    for (const ir::OpId id : body_.ops) {
+      result_.vectorised &= can_be_masked(m_.ops[id]);
+      masked_ |= runs_masked(m_, m_.ops[id]);
+    }
     if (!body_.params.empty()) set(body_.params.back(), {Variation::affine, 1});
     for (const ir::OpId id : body_.ops) classify(m_.ops[id]);
-    if (result_.vectorised) find_interleaved();
-    choose_shape();
+    if (result_.vectorised && !masked_) find_interleaved();
+    if (masked_)
+      choose_masked_shape();
+    else
+      choose_shape();
     find_tiles();
     price();
     return std::move(result_);
@@ -74,13 +82,14 @@ class Analyser {
       return r;
     }
     // Of the index itself, and one period in a body.
-    if (op.opcode == Opcode::mod && x == body_.params.back() && constant(y).value_or(0) > 0 &&
-        period_.value_or(*constant(y)) == *constant(y))
+    if (op.opcode == Opcode::mod && !masked_ && x == body_.params.back() &&
+        constant(y).value_or(0) > 0 && period_.value_or(*constant(y)) == *constant(y))
       return {Variation::periodic, period_ = constant(y)};
     return varying;
   }
 
   void classify(const ir::Op& op) {
+    if (masked_) return classify_masked(op);
     stored_ |= op.opcode == Opcode::store;
     if (op.results.empty()) return;
     const ir::OpInfo& facts = ir::info(op.opcode);
@@ -109,10 +118,41 @@ class Analyser {
     }
   }
 
+  // In a body with masked regions: uniform and affine values of these are computed before the loop
+  // unless they depend on its turns.
+  void classify_masked(const ir::Op& op) {
+    const Variance varying{Variation::varying, {}};
+    if (ir::info(op.opcode).pure()) {
+      Variance v = classify_pure(op);
+      v.local = std::ranges::any_of(op.operands, [&](ValueId x) { return of(x).local; });
+      set(op.results[0], v);
+      return;
+    }
+    for (const ValueId v : op.results) set(v, varying);
+    if (!runs_masked(m_, op)) {
+      for (const ir::BlockId region : op.regions) classify_region(region);
+      return;
+    }
+    for (const ir::BlockId region : op.regions) {
+      for (const ValueId v : m_.blocks[region].params) set(v, varying);
+      if (op.opcode == Opcode::for_) {
+        set(m_.blocks[region].params[0], {.kind = Variation::uniform, .step = {}, .local = true});
+        for (size_t i = 0; i < 3; ++i) result_.vectorised &= !varies(op.operands[i]);
+      }
+      for (const ir::OpId id : m_.blocks[region].ops) {
+        const ir::Op& inner = m_.ops[id];
+        classify_masked(inner);
+        if (inner.results.empty() || !ir::info(inner.opcode).pure()) continue;
+        const Variance& v = of(inner.results[0]);
+        if (!v.local && v.kind != Variation::varying) result_.hoisted.push_back(id);
+      }
+    }
+  }
+
   bool can_be_masked(const ir::Op& op) const {
-    if (op.regions.empty()) return !ir::info(op.opcode).atomic() && op.opcode != Opcode::alloc;
     const auto fine = [&](ir::OpId id) { return can_be_masked(m_.ops[id]); };
-    return op.opcode != Opcode::for_ && ir::is_pure(m_, op) &&
+    return !ir::info(op.opcode).atomic() && op.opcode != Opcode::alloc &&
+           op.opcode != Opcode::parallel && op.opcode != Opcode::return_ &&
            std::ranges::all_of(op.regions, [&](ir::BlockId region) {
              return std::ranges::all_of(m_.blocks[region].ops, fine);
            });
@@ -234,6 +274,32 @@ class Analyser {
         result_.masked_tail && target_.masks_any_type && weight > kVeryLong && period == 1;
   }
 
+  // One vector of the widest element that varies, and masks throughout.
+  void choose_masked_shape() {
+    unsigned widest = 8;
+    const auto widen = [&](ValueId v) {
+      if (of(v).kind == Variation::varying) widest = std::max(widest, bits_of(dtype(v)));
+    };
+    const std::function<void(ir::BlockId)> look = [&](ir::BlockId block) {
+      for (const ValueId v : m_.blocks[block].params) widen(v);
+      for (const ir::OpId id : m_.blocks[block].ops) {
+        const ir::Op& op = m_.ops[id];
+        if (op.opcode == Opcode::store) widest = std::max(widest, bits_of(dtype(op.operands[0])));
+        for (const ValueId v : op.results) widen(v);
+        for (const ir::BlockId region : op.regions) look(region);
+      }
+    };
+    for (const ir::OpId id : body_.ops) {
+      const ir::Op& op = m_.ops[id];
+      if (op.opcode == Opcode::store) widest = std::max(widest, bits_of(dtype(op.operands[0])));
+      for (const ValueId v : op.results) widen(v);
+      for (const ir::BlockId region : op.regions) look(region);
+    }
+    result_.lanes = std::max(1u, target_.vector_bits / widest);
+    result_.masked_tail = result_.masked_loops = true;
+    result_.vectorised &= result_.lanes > 1;
+  }
+
   // The terms of a sum.
   bool has_term(ValueId sum, ValueId term) const {
     if (sum == term) return true;
@@ -243,7 +309,7 @@ class Analyser {
   }
 
   void find_tiles() {
-    if (!result_.vectorised || body_.params.size() < 2) return;
+    if (!result_.vectorised || masked_ || body_.params.size() < 2) return;
     const ValueId outer = body_.params[body_.params.size() - 2];
     bool along = false, across = false;
     for (const ir::OpId id : body_.ops) {
@@ -282,11 +348,19 @@ class Analyser {
   }
 
   void price() {
-    constexpr double kPerByte = 5, kPerStridedAccess = 400, kScalarBody = 20'000;
+    constexpr double kScalarBody = 20'000;
+    if (!result_.vectorised) result_.cost.picoseconds = kScalarBody;
+    price(body_.ops);
+    result_.cost.picoseconds = std::max(result_.cost.picoseconds, 5.0);
+  }
+
+  void price(std::span<const ir::OpId> ops) {
+    constexpr double kPerByte = 5, kPerStridedAccess = 400;
     PointCost& cost = result_.cost;
-    if (!result_.vectorised) cost.picoseconds = kScalarBody;
-    for (const ir::OpId id : body_.ops) {
+    for (const ir::OpId id : ops) {
       const ir::Op& op = m_.ops[id];
+      if (runs_masked(m_, op))
+        for (const ir::BlockId region : op.regions) price(m_.blocks[region].ops);
       cost.picoseconds += picoseconds(op);
       cost.loops |= loops(op);
       if (op.opcode != Opcode::load && op.opcode != Opcode::store) continue;
@@ -298,18 +372,28 @@ class Analyser {
       const bool whole = offset.unit() || result_.interleaved_with(id) != nullptr;
       cost.picoseconds += bytes * kPerByte + (whole ? 0 : kPerStridedAccess);
     }
-    cost.picoseconds = std::max(cost.picoseconds, 5.0);
   }
 
   const ir::Module& m_;
   const ir::Block& body_;
   const Target& target_;
   BodyAnalysis result_;
-  bool stored_ = false;
+  bool stored_ = false, masked_ = false;
   std::optional<int64_t> period_;
 };
 
 }  // namespace
+
+bool runs_masked(const ir::Module& m, const ir::Op& op) {
+  if (op.regions.empty()) return false;
+  const std::function<bool(ir::BlockId)> holds_for = [&](ir::BlockId region) {
+    return std::ranges::any_of(m.blocks[region].ops, [&](ir::OpId id) {
+      return m.ops[id].opcode == Opcode::for_ || std::ranges::any_of(m.ops[id].regions, holds_for);
+    });
+  };
+  return op.opcode == Opcode::for_ || !ir::is_pure(m, op) ||
+         std::ranges::any_of(op.regions, holds_for);
+}
 
 const Interleaved* BodyAnalysis::interleaved_with(ir::OpId access) const {
   for (const Interleaved& i : interleaved)

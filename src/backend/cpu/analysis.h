@@ -21,6 +21,7 @@ enum class Variation : uint8_t {
 struct Variance {
   Variation kind = Variation::uniform;
   std::optional<int64_t> step;  // affine: where it is a known constant; periodic: the period
+  bool local = false;           // depends on the turn of a loop in the body: computed where it is
   bool unit() const { return kind == Variation::affine && step == 1; }
 };
 
@@ -39,7 +40,7 @@ struct PointCost {
 };
 
 struct BodyAnalysis {
-  bool vectorised = true;          // its regions touch no memory and hold no `for`
+  bool vectorised = true;          // masks can do what its regions do
   std::vector<Variance> variance;  // by value; what is not of the body is uniform
   unsigned lanes = 1, units = 1;   // elements of a vector, vectors side by side; 1, 1: scalar code
   bool masked_tail = false;        // else the last elements run as scalar code
@@ -50,6 +51,7 @@ struct BodyAnalysis {
   // Some access is of unit stride in the next outer dimension: the two are walked in tiles.
   bool tiled = false;
   std::vector<Interleaved> interleaved;
+  std::vector<ir::OpId> hoisted;  // uniform and affine ops of masked regions that are not local
   PointCost cost;
 
   const Variance& of(ir::ValueId v) const { return variance[v.value]; }
@@ -58,6 +60,10 @@ struct BodyAnalysis {
 };
 
 BodyAnalysis analyse(const ir::Module& m, const ir::Op& parallel, const Target& target);
+
+/// Control flow that is more than choosing between values: it holds accesses or a `for`, and runs
+/// under masks.
+bool runs_masked(const ir::Module& m, const ir::Op& op);
 
 /// Bits of an element in memory and in a vector: bool is a byte.
 inline unsigned bits_of(DType t) { return static_cast<unsigned>(size_of(t)) * 8; }

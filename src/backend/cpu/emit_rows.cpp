@@ -73,25 +73,29 @@ void RowEmitter::emit(Value* lo, Value* hi) {
 
 void RowEmitter::prologue() {
   affine_[body().params.back().value] = {b_.getInt64(0), b_.getInt64(1)};
-  for (const ir::OpId id : body().ops) {
-    const ir::Op& op = f_.m_.ops[id];
-    if (op.results.empty()) continue;
-    switch (analysis_.of(op.results[0]).kind) {
-      case Variation::uniform:
-        if (op.opcode == Opcode::load)
-          f_.set(op.results[0],
-                 f_.load(before_, pointee(op.operands[0]),
-                         f_.address(before_, op.operands[0], f_.scalar(op.operands[1]))));
-        else
-          f_.pure(before_, op);
-        break;
-      case Variation::affine:
-        affine(op);
-        break;
-      case Variation::periodic:
-      case Variation::varying:
-        break;
-    }
+  for (const ir::OpId id : body().ops) once(id);
+  for (const ir::OpId id : analysis_.hoisted) once(id);
+}
+
+// What does not vary of an op: the same for all points of a turn.
+void RowEmitter::once(ir::OpId id) {
+  const ir::Op& op = f_.m_.ops[id];
+  if (op.results.empty()) return;
+  switch (analysis_.of(op.results[0]).kind) {
+    case Variation::uniform:
+      if (op.opcode == Opcode::load)
+        f_.set(op.results[0],
+               f_.load(before_, pointee(op.operands[0]),
+                       f_.address(before_, op.operands[0], f_.scalar(op.operands[1]))));
+      else
+        f_.pure(place(op.results[0]), op);
+      break;
+    case Variation::affine:
+      affine(op);
+      break;
+    case Variation::periodic:
+    case Variation::varying:
+      break;
   }
 }
 
@@ -103,16 +107,17 @@ RowEmitter::Affine RowEmitter::affine_of(ValueId v) {
 void RowEmitter::affine(const ir::Op& op) {
   const Affine x = affine_of(op.operands[0]), y = affine_of(op.operands[1]);
   Affine& r = affine_[op.results[0].value];
+  llvm::IRBuilder<>& b = place(op.results[0]);
   if (op.opcode == Opcode::add) {
-    r = {before_.CreateAdd(x.start, y.start), before_.CreateAdd(x.step, y.step)};
+    r = {b.CreateAdd(x.start, y.start), b.CreateAdd(x.step, y.step)};
   } else if (op.opcode == Opcode::sub) {
-    r = {before_.CreateSub(x.start, y.start), before_.CreateSub(x.step, y.step)};
+    r = {b.CreateSub(x.start, y.start), b.CreateSub(x.step, y.step)};
   } else {
     PK_CHECK(op.opcode == Opcode::mul, ir::info(op.opcode).name);
     const bool left = analysis_.of(op.operands[0]).kind == Variation::affine;
     const Affine& a = left ? x : y;
     Value* factor = left ? y.start : x.start;
-    r = {before_.CreateMul(a.start, factor), before_.CreateMul(a.step, factor)};
+    r = {b.CreateMul(a.start, factor), b.CreateMul(a.step, factor)};
   }
 }
 
@@ -254,8 +259,11 @@ void RowEmitter::op(const Group& g, ir::OpId id) {
     return op.opcode == Opcode::store ? store_interleaved(g, *all) : load_interleaved(g, *all);
   }
   if (op.opcode == Opcode::store) return store(g, id);
-  if (op.opcode == Opcode::if_) return branch(g, {op});
+  if (op.opcode == Opcode::for_) return masked_for(g, {op});
+  if (op.opcode == Opcode::if_)
+    return runs_masked(f_.m_, op) ? masked_branch(g, {op}) : branch(g, {op});
   if (op.opcode == Opcode::while_) return loop(g, {op});
+  if (!op.results.empty() && analysis_.of(op.results[0]).local) once(id);
   if (op.results.empty() || analysis_.of(op.results[0]).kind != Variation::varying) return;
   Units& result = values_[op.results[0].value];
   if (op.opcode == Opcode::load) {
@@ -478,8 +486,11 @@ llvm::Value* RowEmitter::splat(Value* scalar, unsigned lanes) {
 RowEmitter::Units RowEmitter::operand(const Group& g, ValueId v) {
   if (in_side_ && !values_[v.value].empty()) return values_[v.value];
   switch (analysis_.of(v).kind) {
-    case Variation::uniform:
-      return Units(g.units, splat(f_.scalar(v), g.lanes));
+    case Variation::uniform: {
+      const bool local = analysis_.of(v).local && g.lanes > 1;
+      return Units(g.units, local ? b_.CreateVectorSplat(g.lanes, f_.scalar(v))
+                                  : splat(f_.scalar(v), g.lanes));
+    }
     case Variation::varying:
       return values_[v.value];
     case Variation::affine:
@@ -495,7 +506,9 @@ RowEmitter::Units RowEmitter::operand(const Group& g, ValueId v) {
     if (g.lanes > 1) {
       llvm::SmallVector<llvm::Constant*, 16> numbers;
       for (unsigned i = 0; i < g.lanes; ++i) numbers.push_back(b_.getInt64(i));
-      Value* steps = before_.CreateMul(llvm::ConstantVector::get(numbers), splat(a.step, g.lanes));
+      llvm::IRBuilder<>& b = place(v);
+      Value* steps =
+          b.CreateMul(llvm::ConstantVector::get(numbers), b.CreateVectorSplat(g.lanes, a.step));
       first = b_.CreateAdd(b_.CreateVectorSplat(g.lanes, first), steps);
     }
     if (periodic)
@@ -509,6 +522,7 @@ RowEmitter::Units RowEmitter::operand(const Group& g, ValueId v) {
 
 // The pointer moved to where index 0 would be.
 llvm::Value* RowEmitter::base(ValueId pointer, ValueId offset) {
+  if (analysis_.of(offset).local) return f_.address(b_, pointer, affine_of(offset).start);
   Value*& p = bases_[{pointer, offset}];
   if (p == nullptr) p = f_.address(before_, pointer, affine_of(offset).start);
   return p;
@@ -597,7 +611,7 @@ RowEmitter::Units RowEmitter::load(const Group& g, const ir::Op& op) {
     return units;
   }
   const std::vector<Value*> lanes =
-      variance.unit() ? std::vector<Value*>{} : addresses(g, pointer, offset);
+      variance.unit() || !g.active.empty() ? std::vector<Value*>{} : addresses(g, pointer, offset);
   for (unsigned u = 0; u < g.units; ++u) {
     Value* v = nullptr;
     if (variance.unit()) {
@@ -605,8 +619,9 @@ RowEmitter::Units RowEmitter::load(const Group& g, const ir::Op& op) {
       v = g.active.empty() ? static_cast<Value*>(b_.CreateAlignedLoad(type, address, align))
                            : b_.CreateMaskedLoad(type, address, align, g.active[u],
                                                  llvm::Constant::getNullValue(type));
+    } else if (!g.active.empty()) {
+      v = masked_load(g, pointer, offset, u);
     } else {
-      PK_CHECK(g.active.empty(), "only unit strides are masked");
       llvm::Type* element = memory_type(b_, f_.ops_, t);
       v = llvm::PoisonValue::get(type);
       for (unsigned lane = 0; lane < g.lanes; ++lane) {
@@ -684,6 +699,7 @@ void RowEmitter::mark_nontemporal(llvm::StoreInst* store) {
 
 void RowEmitter::store(const Group& g, ir::OpId id) {
   const ir::Op& op = f_.m_.ops[id];
+  if (!g.active.empty() && !analysis_.of(op.operands[2]).unit()) return masked_store(g, op);
   const ValueId pointer = op.operands[1], offset = op.operands[2];
   const DType t = pointee(pointer);
   llvm::Align align(1);
@@ -711,7 +727,6 @@ void RowEmitter::store(const Group& g, ir::OpId id) {
         if (stream) mark_nontemporal(s);
       }
     } else {
-      PK_CHECK(g.active.empty(), "only unit strides are masked");
       for (unsigned lane = 0; lane < g.lanes; ++lane) {
         Value* one = g.lanes == 1 ? values[u] : b_.CreateExtractElement(values[u], uint64_t{lane});
         b_.CreateAlignedStore(one, lanes[u * g.lanes + lane], align);

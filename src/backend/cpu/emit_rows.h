@@ -50,6 +50,7 @@ class RowEmitter {
   };
 
   void prologue();
+  void once(ir::OpId id);
   void affine(const ir::Op& op);
   Affine affine_of(ir::ValueId v);
 
@@ -73,6 +74,15 @@ class RowEmitter {
   llvm::Function* side_function(const Group& g, ir::BlockId side,
                                 std::span<const ir::ValueId> inputs);
   void loop(const Group& g, ir::WhileView view);
+  // emit_masked.cpp: regions with accesses, and `for`
+  void masked_branch(const Group& g, ir::IfView view);
+  void masked_for(const Group& g, ir::ForView view);
+  Value* masked_load(const Group& g, ir::ValueId pointer, ir::ValueId offset, unsigned unit);
+  void masked_store(const Group& g, const ir::Op& op);
+  /// Pointers of a unit's lanes.
+  Value* lane_addresses(const Group& g, ir::ValueId pointer, ir::ValueId offset, unsigned unit);
+  /// Where a value's parts that do not vary are computed.
+  llvm::IRBuilder<>& place(ir::ValueId v) { return analysis_.of(v).local ? b_ : before_; }
   Units both(const Units& x, const Units& y);
   Value* any_lane(const Units& masks);
   /// In the function being emitted.
