@@ -10,6 +10,8 @@ and single dear operations. From these come
   over memory where they are not;
 - seconds per element of dear operations, on one thread.
 
+Where the library's own arrays are arguments, too, `a*b+c` on them gives what calls cost there.
+
 The result is kept in the folder of compiled kernels, for this processor, number of threads and build.
 """
 
@@ -30,11 +32,13 @@ import numpy as np
 from . import _core
 from .errors import CompileError, Error, LaunchError
 from .kernel import Kernel
+from .profiler import Profiler
 from .report import write
 
-FORMAT = 1
+FORMAT = 2
 STEPS = 8  # of the chain: x = x*b + c
 _LIMIT_S = 1.2  # for the sizes: the largest arrays are left out where time runs out
+_OWN_LIMIT_S = 0.3  # for those of MLX's own arrays
 _ELEMENTS = [1 << k for k in (4, 10, 12, 14, 16, 18, 20, 21, 22, 23)]
 _SAMPLE = 8192  # elements for one operation's cost: within the first-level cache
 CANDIDATES = ("cpu", "numpy", "mlx")
@@ -95,6 +99,8 @@ class Rates:
         self._step = facts["step"]  # [bytes of one array, seconds for one more operation]
         self._operations = facts["operations"]  # "exp float32" -> seconds per element
         self._cheap = facts["cheap"]  # seconds per element of an addition, computed in registers
+        self.lacks = facts["lacks"]  # element types that it does not compute with here
+        self.own = Rates(facts["own"]) if facts.get("own") else None  # on its library's own arrays
 
     def memory(self, n):
         """For one pass over n bytes, arrays read and written together."""
@@ -144,12 +150,17 @@ def _at(curve, n):
 # ---- Keeping ----------------------------------------------------------------------------------------------------------
 
 
-def ceilings(again=False):
-    """This machine's ceilings: from memory, from disk, or measured, which takes up to two seconds."""
+def ceilings(again=False, own_arrays=False):
+    """This machine's ceilings: from memory, from disk, or measured, which takes up to two seconds.
+    `own_arrays`: with what calls on MLX's arrays cost, which may compile what they need first."""
     global _known
     with _lock:
         if _known is None or again:
-            _known = Ceilings((None if again else _load()) or _measure_and_keep())
+            _known = Ceilings((None if again else _load()) or _kept_facts(measure()))
+        mlx = _known.facts["backends"].get("mlx")
+        if own_arrays and mlx is not None and "own" not in mlx:
+            facts = {**_known.facts["backends"], "mlx": mlx | {"own": _own_arrays(_known.facts)}}
+            _known = Ceilings(_kept_facts(_known.facts | {"backends": facts}))
         return _known
 
 
@@ -189,13 +200,10 @@ def _load(identity=_identity):
         return None  # any doubt is a miss
 
 
-def _measure_and_keep():
-    with _core.span("measure ceilings"):
-        facts = measure()
-    if (path := _path()) is None:
-        return facts
-    with contextlib.suppress(Error):  # measured again in the next process
-        write(path, json.dumps(facts))
+def _kept_facts(facts):
+    if path := _path():
+        with contextlib.suppress(Error):  # measured again in the next process
+            write(path, json.dumps(facts))
     return facts
 
 
@@ -233,9 +241,17 @@ def tell_profiles():
 
 def measure():
     """Measures all live backends, and gives the facts as JSON can hold them."""
-    identity = _identity()
+    with _core.span("measure ceilings"):
+        return _measured(_identity())
+
+
+def _arrays():
+    return [np.linspace(0.5, 1.5, _ELEMENTS[-1], dtype=np.float32) for _ in range(3)]
+
+
+def _measured(identity):
     names = identity["backends"]
-    arrays = [np.linspace(0.5, 1.5, _ELEMENTS[-1], dtype=np.float32) for _ in range(3)]
+    arrays = _arrays()
     out = np.zeros(_ELEMENTS[-1], np.float32)
     deadline = time.perf_counter() + _LIMIT_S
     share = _LIMIT_S / max(len(names), 1)
@@ -326,14 +342,64 @@ def _backend(name, arrays, out, deadline):
         "transfer": transfers,
         "step": steps,
         "cheap": cheap,
-        "operations": _operations(name),
+        **_operations(name),
+    }
+
+
+def _least_cheap(first_call, arrays):
+    """Seconds per element of a cheap operation on MLX's arrays."""
+    import mlx.core as mx
+
+    if first_call > 0.5:  # a GPU's compiler: nothing that counts beside memory
+        return 1e-14
+    kernel, part = _chain(64, "mlx"), [mx.array(a[:4096]) for a in arrays]
+    return _seconds(lambda: mx.eval(kernel(*part))) / (4096 * 128)
+
+
+def _own_arrays(facts):
+    """On MLX's arrays a kernel is one pass: our native code, or what MLX's compiler makes."""
+    import mlx.core as mx
+
+    arrays, backends = _arrays(), facts["backends"]
+    Kernel(lambda a: a + 1, "mlx")(
+        mx.array(1.0)
+    )  # what is made once is none of a kernel's first call
+    one = _chain(1, "mlx")
+    begin = time.perf_counter()
+    small = [mx.array(a[:16]) for a in arrays]
+    mx.eval(one(*small))
+    first_call = time.perf_counter() - begin
+    launch = _per_call(lambda: mx.eval(one(*small)))
+    with Profiler() as p:
+        mx.eval(one(*small))
+    native = backends.get("cpu") if any(e.category == "launch" for e in p.events) else None
+    passes, deadline = [], time.perf_counter() + _OWN_LIMIT_S
+    for n in _ELEMENTS[1:]:
+        if len(passes) > 4 and time.perf_counter() + 12 * passes[-1][1] > deadline:
+            break
+        part = [mx.array(a[:n]) for a in arrays]
+        mx.eval(part)
+        whole = _seconds(lambda part=part: mx.eval(one(*part)))
+        passes.append([12 * n, max(whole - launch, passes[-1][1] if passes else 0.05 * launch)])
+    computed = native or {
+        "cheap": _least_cheap(first_call, arrays),
+        "speedup": 1.0,
+        "operations": {},
+    }
+    return {
+        "launch": launch,
+        "first_call": first_call,
+        "fused": True,
+        "pass": passes,
+        "transfer": [],
+        "step": [],
+        "lacks": [],
+        **{key: computed[key] for key in ("cheap", "speedup", "operations")},
     }
 
 
 def _copies(call):
     """The share of a call in which arrays are copied to a library and back."""
-    from .profiler import Profiler
-
     with Profiler() as p:
         call()  # makes the instrumented twin
         call()
@@ -362,7 +428,7 @@ def _compute(name, arrays, out):
 
 
 def _operations(name):
-    found = {}
+    found, lacks = {}, []
     for dtype, operations in _MEASURED.items():
         x = np.linspace(*((1, _SAMPLE) if dtype.startswith("int") else (0.1, 0.9)), _SAMPLE).astype(
             dtype
@@ -380,7 +446,10 @@ def _operations(name):
                 if base is None:
                     base = seconds("x + y") if dtype != "float16" else 0.0
                 whole = seconds(_DEAR.get(operation, "x * y"))
-            except (CompileError, LaunchError):  # what a backend refuses has no cost there
+            except CompileError:  # what a backend refuses has no cost there
                 continue
+            except LaunchError:
+                lacks.append(dtype)
+                break
             found[f"{operation} {dtype}"] = max(whole - base, 0.0) / _SAMPLE
-    return found
+    return {"operations": found, "lacks": lacks}

@@ -43,13 +43,15 @@ class Work:
 @dataclass(frozen=True)
 class Cost:
     """Predicted seconds of one call on one backend, in parts: `launch`, `transfer` (copies to the backend's
-    library and back), `memory`, `compute`; and `first_call`, which a new kernel takes once."""
+    library and back), `memory`, `compute`; `first_call`, which a new kernel takes once; and `staying`, of a
+    call on arrays that are in the backend's library already."""
 
     launch: float
     transfer: float
     memory: float
     compute: float
     first_call: float
+    staying: float
 
     @property
     def seconds(self) -> "float":
@@ -69,7 +71,7 @@ class Cost:
 
     def chained(self, steps):
         """Seconds of `steps` such calls in a row on arrays that stay with the backend's library."""
-        return self.transfer + steps * (self.seconds - self.transfer)
+        return self.transfer + steps * self.staying
 
 
 def predicted(work, backends, name, home=None):
@@ -79,6 +81,14 @@ def predicted(work, backends, name, home=None):
     transfer = rates.transfer(work.bytes) if home is None else 0.0
     if home not in (None, name):  # read in place, results handed over
         transfer = backends[home].transfer(work.written)
+    there = rates.own or rates
+    staying = there.launch + max(_parts(work, there))
+    used = there if home == name else rates
+    return Cost(used.launch, transfer, *_parts(work, used), used.first_call, staying)
+
+
+def _parts(work, rates):
+    """Seconds for memory and for arithmetic."""
     if rates.fused:
         memory = rates.memory(work.bytes) - rates.transfer(work.bytes)
         compute = sum(n * rates.operation(name, dtype) for name, dtype, n in work.operations)
@@ -94,7 +104,7 @@ def predicted(work, backends, name, home=None):
             memory = compute = rates.step(work.written)
         if compute <= memory:
             compute = 0.0
-    return Cost(rates.launch, transfer, max(memory, 0.0), compute, rates.first_call)
+    return max(memory, 0.0), compute
 
 
 def _host_type(dtype):

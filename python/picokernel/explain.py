@@ -42,8 +42,12 @@ def _considered(kernel, args, kwargs):
     if not plans:
         raise refused[live[0]]
     work = Work.of(next(iter(plans.values())))
-    rates = ceilings().backends
     home = "mlx" if any(_library(a) == "MLX" for a in (*args, *kwargs.values())) else None
+    rates = ceilings(own_arrays=home is not None).backends
+    for name in set(plans) & set(rates):
+        lacked = {dtype for _, dtype, _ in work.operations} & set(rates[name].lacks)
+        if lacked:
+            refused[name] = CompileError(f"{', '.join(lacked)} is not computed on this device")
     costs = {
         name: refused[name] if name in refused else predicted(work, rates, name, home)
         for name in live
@@ -93,7 +97,7 @@ class Explanation:
         for name, cost in self._runs.items():
             if name == self.best:
                 continue
-            gain = best.chained(1) - best.transfer - (cost.chained(1) - cost.transfer)
+            gain = best.staying - cost.staying
             steps = (cost.transfer - best.transfer) / gain if gain > 0 else None
             found[name] = steps if steps is None else max(1, int(np.ceil(steps)))
         return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _core
 from ..ceilings import CANDIDATES
-from ..errors import CompileError
+from ..errors import CompileError, LaunchError
 from ..kernel import Kernel
 from .tables import Section, Table, size_text, time_of
 
@@ -88,7 +88,7 @@ def _case(function, args, names):
 
     times, out = {}, Kernel(function)(*args)
     for name in names:
-        with contextlib.suppress(CompileError):
+        with contextlib.suppress(CompileError, LaunchError):
             times[name] = seconds(Kernel(function, name))
     chosen, best = Kernel(function, "auto"), Kernel(function, min(times, key=times.get))
     for _ in range(40):
