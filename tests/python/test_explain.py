@@ -30,8 +30,10 @@ def rates(**given):
         "step": [[n, 0.0] for n in sizes],
         "cheap": 1e-11,
         "operations": {"exp float32": 1e-9},
+        "lacks": [],
     }
-    return c.Rates(facts | given)
+    own = {"own": facts | given["own"]} if "own" in given else {}
+    return c.Rates(facts | given | own)
 
 
 @pytest.fixture
@@ -97,9 +99,33 @@ def test_copies_are_charged_where_the_arrays_are_elsewhere():
     assert predicted(work, backends, "cpu", "mlx").transfer == pytest.approx((4 << 20) * 0.6e-10)
 
 
+def test_arrays_of_the_library_have_rates_of_their_own():
+    sizes = [2**k for k in range(10, 31, 4)]
+    copying = {"transfer": [[n, n * 0.9e-10] for n in sizes]}
+    own = {"launch": 5e-6, "pass": [[n, n * 1e-12] for n in sizes]}
+    backends = {"cpu": rates(), "mlx": rates(**numpy_like(), **copying, own=own)}
+    work = Work(8 << 20, 4 << 20, (("add", "float32", 1 << 20),) * 3)
+    there, here = (predicted(work, backends, "mlx", home) for home in ("mlx", None))
+    stays = 5e-6 + max((12 << 20) * 1e-12, (3 << 20) * 1e-11)
+    assert there.seconds == pytest.approx(stays, rel=0.01)
+    assert here.staying == there.staying == pytest.approx(there.seconds)
+    assert here.seconds > 10 * stays
+    assert here.chained(100) == pytest.approx(here.transfer + 100 * stays, rel=0.01)
+
+
 @pk.kernel
 def chain(a, b, c):
     return a * b + c
+
+
+@pytest.mark.skipif("numpy" not in LIVE, reason="needs the backend numpy")
+def test_a_type_that_the_device_lacks_is_no_choice(machine):
+    machine(**{name: {} for name in LIVE} | {"numpy": {"lacks": ["float64"], "launch": 0.0}})
+    for dtype, kept in (("float64", False), ("float32", True)):
+        found = chain.explain(*np.ones((3, 10), dtype))
+        assert (found.best == "numpy") == kept
+        assert isinstance(found.costs["numpy"], pk.CompileError) != kept
+        assert ("numpy refuses: float64 is not computed on this device" in str(found)) != kept
 
 
 needs_two = pytest.mark.skipif(
