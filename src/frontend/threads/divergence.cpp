@@ -64,8 +64,17 @@ std::optional<std::string> Divergence::source(const Node& n) const {
 void Divergence::mark(const Node& target, const std::optional<std::string>& source) {
   if (!source) return;
   if (target.is("Name")) changed_ |= sources_.try_emplace(target.text, *source).second;
-  if (target.is("Tuple") || target.is("Block"))
+  if (target.is("Tuple"))
     for (const Node& item : target.fields) mark(item, source);
+}
+
+void Divergence::assign(const Node& target, const Node& value,
+                        const std::optional<std::string>& around) {
+  if (target.is("Tuple") && value.is("Tuple") && target.fields.size() == value.fields.size()) {
+    for (size_t i = 0; i < target.fields.size(); ++i) assign(target[i], value[i], around);
+  } else {
+    mark(target, around ? around : source(value));
+  }
 }
 
 void Divergence::look(std::span<const Node> statements, const std::optional<std::string>& around) {
@@ -73,8 +82,10 @@ void Divergence::look(std::span<const Node> statements, const std::optional<std:
     return a ? a : std::move(b);
   };
   for (const Node& s : statements) {
-    if (s.is("Assign") || s.is("AnnAssign")) {
-      mark(s[0], first(around, source(s[1])));
+    if (s.is("Assign")) {
+      for (const Node& target : s[0].fields) assign(target, s[1], around);
+    } else if (s.is("AnnAssign")) {
+      assign(s[0], s[1], around);
     } else if (s.is("AugAssign")) {
       mark(s[0], first(around, source(s[2])));
     } else if (s.is("For")) {

@@ -20,6 +20,7 @@ class Divergence {
 
  private:
   void look(std::span<const Node> statements, const std::optional<std::string>& around);
+  void assign(const Node& target, const Node& value, const std::optional<std::string>& around);
   void mark(const Node& target, const std::optional<std::string>& source);
 
   const Program& program_;
