@@ -110,6 +110,13 @@ PyObject* handed_back(const Entry& entry, const Bound& b, const std::vector<nb::
   return results(*entry.note, originals.data(), outs.data(), false);
 }
 
+// What backend="auto" chose for the call that comes now, and why.
+void note_choice(const backend::Backend* named, const Entry& entry) {
+  static const trace::NameId why = trace::intern("auto: mlx, for that is where the arrays are");
+  if (named == &automatic_backend)
+    trace::instant(trace::Category::call, why, 0, entry.trace_backend);
+}
+
 void refuse_complex128(const KernelState& k, std::span<const driver::Arg> outs) {
   for (const driver::Arg& out : outs)
     if (out.dtype == DType::c128)
@@ -183,6 +190,7 @@ PyObject* call_printed(KernelObject* self, const Bound& b, const backend::Backen
   Entry& entry = *call.planned.entry;
   const bool split = trace::enabled() && trace::splitting();  // one operation after the other
   if (split) prepare_twin(entry);
+  note_choice(named_backend_for(*self->state, b), entry);
   const trace::KernelSpan span(trace::Category::call, entry.span, entry.work, entry.trace_backend);
   const auto run_by = [&](const nb::object& function) {
     return run_printed(entry, call.planned.args, call.outs, call.originals, function);
@@ -316,6 +324,7 @@ PyObject* call_deferred(KernelObject* self, const Bound& b, const backend::Backe
   const Call call(self, b, cpu, called);
   const std::vector<driver::Arg>& args = call.planned.args;
   Entry& entry = *call.planned.entry;
+  note_choice(named_backend_for(*self->state, b), entry);
   const trace::KernelSpan span(trace::Category::call, entry.span, entry.work, entry.trace_backend);
   if (entry.deferred == nullptr) {
     entry.deferred_outs = layouts_of(call.outs);
@@ -366,9 +375,8 @@ PyObject* call_like_before_on_own_arrays(KernelObject* self, PyObject* const* ar
   if (bridge == nullptr || count != k.parameters.size() || k.front() == nullptr) return nullptr;
   if (trace::enabled() && trace::splitting()) return nullptr;
   if (std::none_of(args, args + count, is_mlx_array) || !k.front()->unchanged()) return nullptr;
-  if (const backend::Backend* named = named_backend_of(k);
-      (named != nullptr && named->name != "mlx") || !bridge->on_cpu())
-    return nullptr;
+  const backend::Backend* const named = named_backend_of(k);
+  if (own_arrays_backend(named) == nullptr || !bridge->on_cpu()) return nullptr;
   for (size_t i = 0; i < count; ++i)
     if (is_fixed_number(k.parameters[i], args[i])) return nullptr;
   for (const Entry* entry : k.front()->recent) {
@@ -383,6 +391,7 @@ PyObject* call_like_before_on_own_arrays(KernelObject* self, PyObject* const* ar
       ++alike;
     if (alike != count) continue;
     entry->plan->inputs_to_copy(given, args_of(entry->deferred_outs, count));  // its checks
+    note_choice(named, *entry);
     const trace::KernelSpan span(trace::Category::call, entry->span, entry->work,
                                  entry->trace_backend);
     return enqueued(self, *entry, *bridge, given, args).front().release().ptr();

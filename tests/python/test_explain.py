@@ -279,6 +279,13 @@ def test_mlx_arrays_stay_where_they_are():
     a = mx.ones(10)
     result = chain(a, a, 1, backend="auto")
     assert isinstance(result, mx.array) and result[0].item() == 2
+    with pk.profile() as p:
+        chain(a, a, 1, backend="auto")
+        with pk.use("auto"):
+            chain(a, a, 1)
+        chain(a, a, 1)
+    notes = [e.name for e in p.events if e.name.startswith("auto: ")]
+    assert notes == ["auto: mlx, for that is where the arrays are"] * 2
     assert "auto takes mlx" in str(chain.explain(a, a, 1))
 
 
