@@ -25,6 +25,7 @@ What they mean is told in [{page}](../{page}).
 RECORDS = {  # name -> title, command, page that tells of them
     "experiments": ("The experiments", "all", "where-time-goes.md"),
     "profilers": ("Profilers", "profilers", "profiling.md"),
+    "mlx": ("Arrays of MLX", "mlx", "mlx.md"),
 }
 BLOCK = re.compile(r"(<!-- (\w+): ([\w, ]+) -->\n).*?(<!-- end -->)", re.S)
 

@@ -14,6 +14,7 @@ _EXPERIMENTS = [
     "costs",
     "auto",
     "profilers",
+    "mlx",
     "all",
 ]
 

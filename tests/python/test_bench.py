@@ -11,7 +11,7 @@ import browser
 import picokernel as pk
 import pytest
 from picokernel import cli
-from picokernel.bench import EXPERIMENTS, auto, intensity
+from picokernel.bench import EXPERIMENTS, auto, intensity, on_mlx
 from picokernel.bench.chain import ROWS
 from picokernel.bench.contenders import VARIANTS, Contenders
 from picokernel.bench.duel import Contender, duel, medians, ratio, rounds_of, running
@@ -206,6 +206,28 @@ def test_bench_auto(monkeypatch, capsys):
     monkeypatch.setattr(auto, "_KERNELS", auto._KERNELS[:1])
     assert cli.main(["bench", "auto", "--sizes", "1e3"]) == 0
     assert "| axpy   | float32 | 1e3 |" in capsys.readouterr().out
+
+
+@pytest.mark.skipif("mlx" not in OURS, reason="MLX is not live here")
+def test_bench_mlx(capsys):
+    assert cli.main(["bench", "mlx", "--sizes", "1e3", "--repeats", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "did not start" not in out
+    rows = re.findall(r"^\| 1e3 \| (default|2 GiB) +\|(?: +[\d.,]+ \(.*?\) \|){4}", out, re.M)
+    assert rows == ["default", "2 GiB"]
+
+
+def test_the_bars_on_arrays_of_mlx(capsys, monkeypatch):
+    rows = {"mx.compile": [2.0, 4.0, 4.0], "kernel": [0.5, 1.0, 2.0]}
+    (section,) = on_mlx.sections({"10000000": {"default": rows, "2 GiB": rows | {"kernel": [4.0] * 3}}})
+    assert [s.rsplit("; ")[1] for s in section.sentences] == [
+        "at least 3 is the bar, met.",
+        "at least 1.2 is the bar, missed.",
+    ]
+    monkeypatch.setattr(on_mlx._core, "backends", lambda: {"mlx": "cannot import mlx.core"})
+    figures = on_mlx.on_mlx(say=print)
+    assert "mlx: cannot import mlx.core" in capsys.readouterr().out
+    assert "MLX is not live here" in on_mlx.sections(figures)[0].text()
 
 
 def test_bench_profilers(capsys, tmp_path):

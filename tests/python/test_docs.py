@@ -160,6 +160,23 @@ def test_viztracer_records_beside_and_its_traces_merge(tmp_path):
     assert "energy" in both and "np.sin" in both
 
 
+def test_mlx_blocks_and_commands_run(capsys):
+    pytest.importorskip("mlx.core", reason="MLX is not installed")
+    from picokernel import cli
+
+    names = {}
+    (source,) = code_blocks("mlx.md", "text")
+    for text in code_blocks("mlx.md", "python"):
+        lines = printed(text, names)
+        wanted = re.findall(r"^ *print\(.*\) +# (.*)$", text, re.M)
+        if "source(" in text:
+            assert lines.pop() == source
+        assert lines == wanted
+    (command,) = code_blocks("mlx.md", "sh")
+    assert cli.main(command.removeprefix("picokernel ").split()) == 0
+    assert "did not start" not in capsys.readouterr().out
+
+
 def test_where_time_goes_commands_run(capsys, monkeypatch):
     from picokernel import cli
     from picokernel.bench import intensity

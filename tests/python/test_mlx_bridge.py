@@ -160,20 +160,27 @@ except pk.LaunchError as e:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
-def test_the_example_in_cpp(tmp_path):
+@pytest.mark.parametrize("which", ["example", "guide"])
+def test_programs_in_cpp(which, tmp_path):
     import mlx.core as mx
 
+    source = ROOT / "examples" / "cpp" / "mlx.cpp"
+    if which == "guide":
+        blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "mlx.md").read_text(), re.S)
+        source = tmp_path / "guide.cpp"
+        source.write_text("{}int main() {{\n{}}}\n".format(*blocks))
     with open("/proc/self/maps", encoding="utf-8") as maps:
         library = next(m[1] for line in maps if (m := re.search(r"(/\S*libpicokernel\S*)", line)))
     mlx = pathlib.Path(mx.__file__).parent
     program = tmp_path / "mlx"
     command = [COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}"]
-    command += ["-isystem", str(mlx / "include"), str(ROOT / "examples" / "cpp" / "mlx.cpp")]
+    command += ["-isystem", str(mlx / "include"), "-UNDEBUG", str(source)]
     command += ["-o", str(program), library, f"-Wl,-rpath,{pathlib.Path(library).parent}"]
     command += [f"-L{mlx / 'lib'}", "-lmlx", f"-Wl,-rpath,{mlx / 'lib'}"]
     subprocess.run(command, check=True, timeout=300)
     run = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stdout
-    assert "do not broadcast" in run.stdout
-    assert run.stdout.endswith("right\n")
+    if which == "example":
+        assert "do not broadcast" in run.stdout
+        assert run.stdout.endswith("right\n")
     assert pk.backends()["mlx"] == ""

@@ -10,7 +10,19 @@ from importlib import metadata
 
 from ..errors import LaunchError
 from ..report import write
-from . import auto, breakdown, chain, charts, costs, elementwise, intensity, page, profilers, users
+from . import (
+    auto,
+    breakdown,
+    chain,
+    charts,
+    costs,
+    elementwise,
+    intensity,
+    on_mlx,
+    page,
+    profilers,
+    users,
+)
 
 EXPERIMENTS = {
     "elementwise": elementwise,
@@ -20,8 +32,9 @@ EXPERIMENTS = {
     "costs": costs,
     "auto": auto,
     "profilers": profilers,
+    "mlx": on_mlx,
 }
-_ALL = ("elementwise", "breakdown", "chain", "intensity", "costs")
+_ALL = ("elementwise", "breakdown", "chain", "intensity", "mlx", "costs")
 _OURS = ("numpy", "cpu", "mlx")  # by default, of those that are live
 
 
@@ -80,6 +93,7 @@ def _measures(args, chosen):
         "costs": lambda: costs.costs(repeats(7), args.peers, _say),
         "auto": lambda: auto.auto(args.sizes, backends, _say),
         "profilers": lambda: profilers.profilers(args.sizes, backends, repeats(7), _say),
+        "mlx": lambda: on_mlx.on_mlx(args.sizes, repeats(9), _say),
     }
 
 
