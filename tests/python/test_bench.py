@@ -219,7 +219,9 @@ def test_bench_mlx(capsys):
 
 def test_the_bars_on_arrays_of_mlx(capsys, monkeypatch):
     rows = {"mx.compile": [2.0, 4.0, 4.0], "kernel": [0.5, 1.0, 2.0]}
-    (section,) = on_mlx.sections({"10000000": {"default": rows, "2 GiB": rows | {"kernel": [4.0] * 3}}})
+    (section,) = on_mlx.sections(
+        {"10000000": {"default": rows, "2 GiB": rows | {"kernel": [4.0] * 3}}}
+    )
     assert [s.rsplit("; ")[1] for s in section.sentences] == [
         "at least 3 is the bar, met.",
         "at least 1.2 is the bar, missed.",

@@ -138,6 +138,24 @@ def test_the_same_calls_without_the_bridge():
     assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 100
 
 
+NUMBERS = """
+import mlx.core as mx, picokernel as pk
+line = pk.kernel(lambda x, k, d: x * k + d)
+x = mx.arange(4.0)
+for k in (2, 3.5, -1.25, 1e30):
+    for d in (0, 7):
+        mx.eval(line(x, k, d))
+assert line(x, 2.0, mx.array(1.0)).tolist() == [1, 3, 5, 7]
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="MLX compiles by g++")
+def test_without_the_bridge_a_new_number_compiles_nothing(tmp_path):
+    process = run(tmp_path / "cache", NUMBERS, CXX="no-such-compiler", TMPDIR=str(tmp_path))
+    assert "RuntimeWarning" in output_of(process)
+    assert len([*tmp_path.glob("mlx/*/cpu/*.so")]) == 1
+
+
 def test_no_mlx():
     program = """
 import sys
