@@ -3,7 +3,8 @@ records of `picokernel bench ... --json docs/results/experiments*.json` and prof
 compares; a test does.
 
 In a page, what stands between `<!-- chain: table 2, sentences -->` and `<!-- end -->` is of the first
-record: the tables and sentences of that experiment, numbered from 1.
+record: the tables and sentences of that experiment, numbered from 1. `<!-- h200 chain: table 2 -->` is of
+experiments-h200.json.
 """
 
 import json
@@ -27,7 +28,7 @@ RECORDS = {  # name -> title, command, page that tells of them
     "profilers": ("Profilers", "profilers", "profiling.md"),
     "mlx": ("Arrays of MLX", "mlx", "mlx.md"),
 }
-BLOCK = re.compile(r"(<!-- (\w+): ([\w, ]+) -->\n).*?(<!-- end -->)", re.S)
+BLOCK = re.compile(r"(<!-- (?:(\w+) )?(\w+): ([\w, ]+) -->\n).*?(<!-- end -->)", re.S)
 
 
 def records(name):
@@ -52,14 +53,15 @@ def results(head, found):
     return "\n".join(parts)
 
 
-def filled(text, record):
+def filled(text, found):
     """The page's text with its blocks made anew."""
-    made = sections(record)
+    made = {Path(name).stem.partition("-")[2]: sections(record) for name, record in found}
 
     def block(match):
-        begin, name, wanted, end = match.groups()
-        tables = [table for section in made[name] for table in section.tables]
-        sentences = "".join(f"- {s}\n" for section in made[name] for s in section.sentences)
+        begin, which, name, wanted, end = match.groups()
+        of_record = made[which or ""][name]
+        tables = [table for section in of_record for table in section.tables]
+        sentences = "".join(f"- {s}\n" for section in of_record for s in section.sentences)
         parts = [
             sentences if word == "sentences" else tables[int(word.split()[1]) - 1].text()
             for word in wanted.split(", ")
@@ -75,7 +77,7 @@ def main():
         found, story = records(name), ROOT / "docs" / page
         head = HEAD.format(title=title, name=name, command=command, page=page)
         pages[RESULTS / f"{name}.md"] = results(head, found)
-        pages[story] = filled(story.read_text(), found[0][1])
+        pages[story] = filled(story.read_text(), found)
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv:
         for path in stale:
