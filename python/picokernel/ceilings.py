@@ -39,6 +39,7 @@ FORMAT = 2
 STEPS = 8  # of the chain: x = x*b + c
 _LIMIT_S = 1.2  # for the sizes: the largest arrays are left out where time runs out
 _OWN_LIMIT_S = 0.3  # for those of MLX's own arrays
+_MORE_ELEMENTS = [1 << 25, 1 << 27]  # of these, too, where a device is fast
 _ELEMENTS = [1 << k for k in (4, 10, 12, 14, 16, 18, 20, 21, 22, 23)]
 _SAMPLE = 8192  # elements for one operation's cost: within the first-level cache
 CANDIDATES = ("cpu", "numpy", "mlx")
@@ -374,10 +375,10 @@ def _own_arrays(facts):
         mx.eval(one(*small))
     native = backends.get("cpu") if any(e.category == "launch" for e in p.events) else None
     passes, deadline = [], time.perf_counter() + _OWN_LIMIT_S
-    for n in _ELEMENTS[1:]:
-        if len(passes) > 4 and time.perf_counter() + 12 * passes[-1][1] > deadline:
+    for n in [*_ELEMENTS[1:], *_MORE_ELEMENTS]:
+        if len(passes) > 4 and time.perf_counter() + 20 * (passes[-1][1] + launch) > deadline:
             break
-        part = [mx.array(a[:n]) for a in arrays]
+        part = [mx.full(n, 0.5) for _ in arrays]
         mx.eval(part)
         whole = _seconds(lambda part=part: mx.eval(one(*part)))
         passes.append([12 * n, max(whole - launch, passes[-1][1] if passes else 0.05 * launch)])
