@@ -46,7 +46,7 @@ VENDORS = {
 # Public headers for programs that have MLX; no other one includes them.
 MLX_HEADERS = {"include/picokernel/mlx.h", "include/picokernel/mlx_primitive.h"}
 
-MAX_SRC_LINES = 30_000  # without tables that tools/fit writes
+MAX_SRC_LINES = 36_000  # without tables that tools/fit writes
 GENERATED = re.compile(r"_coefficients\.h$")
 MAX_PYTHON_SHARE = 0.20
 MAX_FILE_LINES = 800
