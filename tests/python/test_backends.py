@@ -3,6 +3,8 @@
 import asyncio
 import linecache
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -274,3 +276,61 @@ def test_stubs_name_what_the_core_has():
     for name, node in named.items():
         members = [n for n in getattr(node, "body", []) if isinstance(n, ast.FunctionDef)]
         assert all(hasattr(getattr(_core, name), m.name) for m in members)
+
+
+# ---- Without MLX -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_mlx(tmp_path):
+    """Runs `python *words` where MLX cannot be imported; gives what it prints."""
+    (tmp_path / "mlx.py").write_text("raise ModuleNotFoundError(\"No module named 'mlx'\")\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+
+    def run(*words):
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=pathlib.Path(__file__).parent,
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_messages_without_mlx(without_mlx):
+    program = """
+import numpy as np, picokernel as pk
+from picokernel import cli
+f = pk.kernel(lambda x: x + 1)
+assert f(np.ones(2)).tolist() == [2, 2]
+assert "mx." in f.source("mlx", np.ones(2))
+try:
+    f(np.ones(2), backend="mlx")
+except pk.LaunchError as e:
+    print(e)
+cli.main(["doctor"])
+cli.main(["bench", "mlx"])
+"""
+    said = without_mlx("-c", program)
+    assert "backend 'mlx' cannot run here" in said
+    assert said.count("pip install mlx") >= 2
+    assert "MLX is not live here" in said
+    assert "bridge" not in said
+
+
+def test_tests_without_mlx(without_mlx):
+    files = [
+        "test_mlx_arrays.py",
+        "test_mlx_bridge.py",
+        "test_mlx_cuda.py",
+        "test_mlx_differences.py",
+    ]
+    said = without_mlx("-m", "pytest", "-rs", "-p", "no:cacheprovider", *files, "test_call.py")
+    skipped = re.findall(r"^SKIPPED \[(\d)\] .*: MLX is not installed$", said, re.M)
+    assert sum(map(int, skipped)) == len(files)
+    assert "failed" not in said and "passed" in said

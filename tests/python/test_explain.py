@@ -275,7 +275,7 @@ def test_a_trace_says_what_was_chosen_and_why():
 
 
 def test_mlx_arrays_stay_where_they_are():
-    mx = pytest.importorskip("mlx.core")
+    mx = pytest.importorskip("mlx.core", reason="MLX is not installed")
     a = mx.ones(10)
     result = chain(a, a, 1, backend="auto")
     assert isinstance(result, mx.array) and result[0].item() == 2

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from oracle import assert_same
 
-mx = pytest.importorskip("mlx.core")
+mx = pytest.importorskip("mlx.core", reason="MLX is not installed")
 from picokernel import cuda_kernel  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
