@@ -23,7 +23,8 @@ class _Kept:
 
 _numbers = itertools.count(2)
 _thread = threading.local()
-_threads = weakref.WeakSet()  # of every _Kept
+_threads = weakref.WeakSet()  # of every _Kept; under _lock
+_lock = threading.Lock()
 
 
 def opened(text, entry, backend, stamp=None, lines=(), lazy=(), **names):
@@ -121,7 +122,8 @@ def _scratch_pool():
 def _keep(mine, i, what):
     if (kept := getattr(_thread, "kept", None)) is None:
         kept = _thread.kept = _Kept()
-        _threads.add(kept)
+        with _lock:
+            _threads.add(kept)
     kept = kept.arrays
     size = what[2].nbytes
     _drop(kept, (id(mine), i))
@@ -136,9 +138,14 @@ def _keep(mine, i, what):
     count_scratch()
 
 
+def _all_kept():
+    with _lock:
+        return list(_threads)
+
+
 def count_scratch():
     """Says in profiles how much scratch all threads keep, once there was any."""
-    if threads := list(_threads):
+    if threads := _all_kept():
         _core._count_scratch(sum(n for kept in threads for _, n in list(kept.arrays.values())))
 
 
@@ -151,6 +158,6 @@ def _drop(kept, key):
 
 def trim():
     """Drops the scratch of all threads; gives the number of bytes."""
-    size = sum(_drop(kept.arrays, key) for kept in list(_threads) for key in list(kept.arrays))
+    size = sum(_drop(kept.arrays, key) for kept in _all_kept() for key in list(kept.arrays))
     count_scratch()
     return size
