@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "driver/signature.h"
-#include "ir/eval.h"
-#include "ir/rewriter.h"
+#include "frontend/state.h"
 #include "runtime/fp_control.h"
 #include "support/check.h"
 
@@ -144,9 +143,9 @@ void ThreadKernel::launch(std::span<const Arg> args, const Grid& grid,
     reach.resize(params.size());
   }
   for (const ir::RangeCheck& check : v.module->range_checks) {
-    const ir::Scalar value{v.module->type(v.module->params()[check.param]).dtype,
-                           params[check.param]};
-    if (ir::cast(ir::cast(value, check.dtype), value.dtype) != value)
+    const uint64_t bits = params[check.param];
+    const bool large = v.module->type(v.module->params()[check.param]).dtype == DType::u64;
+    if (!frontend::fits(large ? frontend::Literal(bits) : static_cast<int64_t>(bits), check.dtype))
       fail(" gets a Python integer that does not fit " + std::string(numpy_name(check.dtype)) +
                ", the type of what it meets",
            {"hint: pass np.int64(...) to compute in int64"});

@@ -278,6 +278,12 @@ def test_elements_are_strong_and_literals_weak():
     assert "constant 1 : i8" in text
 
 
+@simt.jit
+def ranges_to(n, out):
+    for k in range(n):
+        out[0] = k
+
+
 def test_python_numbers_take_the_type_of_what_they_meet(backend):
     @simt.jit
     def axpy(a, x, y):
@@ -289,6 +295,8 @@ def test_python_numbers_take_the_type_of_what_they_meet(backend):
         x, y = np.arange(5, dtype=dtype), np.ones(5, dtype)
         axpy.forall(5)(3, x, y)
         np.testing.assert_array_equal(y, 3 * x + np.ones(5, dtype))
+    with pytest.raises(pk.LaunchError, match="does not fit int64"):
+        ranges_to.forall(1)(2**63, np.zeros(1, int))
     with pytest.raises(pk.LaunchError, match="does not fit uint8"):
         axpy.forall(5)(300, np.zeros(5, np.uint8), np.zeros(5, np.uint8))
 
@@ -422,11 +430,12 @@ def test_arguments_that_do_not_fit():
         smooth[1, 4](x, [1, 2])
     with pytest.raises(pk.LaunchError, match="called without a grid"):
         smooth(x, x)
-    for grid in (1.5, (1, 2, 3, 4), -1, "4", ()):
+    for grid in (1.5, (1, 2, 3, 4), -1, "4", (), 2**31):
         with pytest.raises(pk.LaunchError, match="the grid of kernel 'smooth'"):
             smooth[grid, 4]
-    with pytest.raises(pk.LaunchError, match="the block of kernel 'smooth'"):
-        smooth[1, 0]
+    for block in (0, 2**40, (8, 1025)):
+        with pytest.raises(pk.LaunchError, match="the block of kernel 'smooth'"):
+            smooth[1, block]
     with pytest.raises(pk.LaunchError, match="up to 1024 threads"):
         smooth[1, (64, 64)](x, x)
     with pytest.raises(pk.LaunchError, match="is launched by"):

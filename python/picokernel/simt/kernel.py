@@ -44,8 +44,8 @@ class Jit:
                 f"the kernel '{self.__name__}' is launched by [grid, block], [grid, block, stream] or "
                 "[grid, block, stream, bytes of dynamic shared memory]"
             )
-        blocks = self._dimensions(configuration[0], "grid", 0)
-        threads = self._dimensions(configuration[1], "block", 1)
+        blocks = self._dimensions(configuration[0], "grid", 0, 2**31 - 1)
+        threads = self._dimensions(configuration[1], "block", 1, 1024)
         return Launch(
             self, blocks, threads, operator.index(configuration[3]) if configuration[3:] else 0
         )
@@ -58,15 +58,15 @@ class Jit:
         """The IR's text for these arguments: as the front end makes it, or as `backend` gets it."""
         return self._compiled().text(backend or "", args)
 
-    def _dimensions(self, value, what, least):
+    def _dimensions(self, value, what, least, most):
         sizes = value if isinstance(value, (tuple, list)) else (value,)
         try:
             sizes = tuple(operator.index(n) for n in sizes)
         except TypeError:
             sizes = ()
-        if not 1 <= len(sizes) <= 3 or min(sizes) < least:
+        if not 1 <= len(sizes) <= 3 or min(sizes) < least or max(sizes) > most:
             raise LaunchError(
-                f"the {what} of kernel '{self.__name__}' is {value!r}\n  it is an int from {least} up, or "
+                f"the {what} of kernel '{self.__name__}' is {value!r}\n  it is an int from {least} to {most}, or "
                 f"a tuple of one to three: along x, y and z\n  hint: (n + 255) // 256 is an int, n / 256 is none"
             )
         return (*sizes, 1, 1)[:3]

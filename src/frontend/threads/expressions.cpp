@@ -159,7 +159,7 @@ ValueId Compiler::as_i64(const Value& v, const Node& where, std::string_view wha
     error(where, std::string(what) + " is " + frontend::describe(state_.type(v)),
           {"it takes integers", "hint: convert it, as in int(x)"});
   at(where);
-  return state_.convert(v, DType::i64, Fit::wrapped);
+  return state_.convert(v, DType::i64);
 }
 
 // What is computed of constants alone is one.
