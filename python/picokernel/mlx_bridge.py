@@ -45,15 +45,20 @@ def library(anew=False):
         return str(path)
 
 
+def built():
+    """The folder with the compiled bridge; None: it is not built. Compiles nothing. Raises BridgeError."""
+    _, key = _command()
+    folder = _folder()
+    return folder if folder is not None and _ours(folder / f"mlx-{key}.so") else None
+
+
 def state():
-    """For people: whether the bridge is built, or why not. Compiles nothing."""
+    """For people: whether the bridge is built, or why not."""
     try:
-        _, key = _command()
-        folder = _folder()
+        folder = built()
     except (BridgeError, ImportError) as e:
         return f"none: {e}".replace("\n", " ")
-    built = folder is not None and _ours(folder / f"mlx-{key}.so")
-    return f"built, in {folder}" if built else "not built yet: the first call on MLX arrays does it"
+    return f"built, in {folder}" if folder else "not built yet: the first call on MLX arrays does it"
 
 
 def _command():

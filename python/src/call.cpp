@@ -6,6 +6,7 @@
 
 #include "automatic.h"
 #include "kernel_object.h"
+#include "mlx_lending.h"
 
 namespace picokernel::python {
 
@@ -298,6 +299,7 @@ PyObject* run(Entry& entry, std::span<const driver::Arg> args, PyObject* const* 
       return true;
     };
     if (!take_apart(given, args) || !take_apart(results, outs)) return nullptr;
+    if (entry.backend->name == "mlx") lend_to_mlx(entry, args, outs, given, kept);
     const nb::object nothing =
         nb::steal(run_source(entry, args, given.data(), results.data(), outs.size()));
     if (!nothing.is_valid()) return nullptr;

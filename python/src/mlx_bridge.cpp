@@ -105,6 +105,20 @@ bool on_mlx_cpu() {
   return mx.attr("default_device")().attr("type").equal(mx.attr("cpu"));
 }
 
+const Bridge* built_mlx_bridge() {
+  if (bridge == nullptr) {
+    static const bool built = [] {
+      try {
+        return !nb::module_::import_("picokernel.mlx_bridge").attr("built")().is_none();
+      } catch (const nb::python_error&) {
+        return false;
+      }
+    }();
+    if (!built || !on_mlx_cpu() || mlx_bridge() == nullptr) return nullptr;
+  }
+  return bridge->on_cpu() ? bridge : nullptr;
+}
+
 void* array_in(PyObject* array) noexcept { return nb::inst_ptr<void>(nb::handle(array)); }
 
 nb::object new_mlx_array() {

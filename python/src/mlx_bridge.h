@@ -14,6 +14,9 @@ const graph::Bridge* mlx_bridge();
 const graph::Bridge* known_mlx_bridge() noexcept;
 /// The current stream of this thread is a CPU's.
 bool on_mlx_cpu();
+/// For calls that do without: the bridge if it was compiled before and the current stream is a
+/// CPU's.
+const graph::Bridge* built_mlx_bridge();
 /// The array of C++ inside of an array of Python, whose type has been checked.
 void* array_in(PyObject* array) noexcept;
 /// A new array of Python, to be bound.

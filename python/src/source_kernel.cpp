@@ -3,6 +3,7 @@
 
 #include "ir/text.h"
 #include "kernel_object.h"
+#include "mlx_lending.h"
 #include "runtime/fp_control.h"
 #include "support/check.h"
 
@@ -107,6 +108,14 @@ int64_t bytes_of(const ir::Module& m, const ir::Op& op, trace::Category category
   return bytes;
 }
 
+// The array is not copied at all.
+bool is_lent(const Entry& entry, const ir::Module& m, ir::ValueId parameter) {
+  const auto& params = m.params();
+  const auto at = std::find(params.begin(), params.end(), parameter);
+  const auto i = static_cast<size_t>(at - params.begin());
+  return i < entry.layouts.size() && lends_to_mlx(entry, i);
+}
+
 // The user's line: of an allocation that of the operation behind it, which wants it; of a copy of a
 // result that of its value, where that has one.
 Location place_of(const ir::Module& m, std::span<const backend::PrintedOp> from) {
@@ -147,7 +156,8 @@ trace::TableId table_for(const Entry& entry, bool split) {
       const Location place = place_of(m, std::span(artifact.operations).subspan(i));
       if (place.known()) last_place = place;
       info.user_location = to_string(last_place);
-      info.bytes = bytes_of(m, op, info.category, symbols);
+      if (info.category != trace::Category::h2d || !is_lent(entry, m, op.operands.at(0)))
+        info.bytes = bytes_of(m, op, info.category, symbols);
       if (ir::info(op.opcode).elementwise() && !op.results.empty())
         info.operations = elements_of(m, op.results[0], symbols);
     }

@@ -52,10 +52,14 @@ class MlxPrinter : public py_like::Printer {
     line("op_lazy", text(v) + " = " + value, id);
   }
 
-  // MLX makes float32 of float64 unless told not to. Neither side's buffers know bfloat16.
-  std::string from_host(const std::string& array, DType t) const {
+  // MLX makes float32 of float64 unless told not to. Neither side's buffers know bfloat16. Memory
+  // may be shared where nothing is written to it.
+  std::string from_host(ValueId ref) const {
+    const DType t = m().type(ref).dtype;
+    const std::string& array = text(ref);
     if (t == DType::bf16) return "mx.array(" + array + ".view(np.uint16)).view(mx.bfloat16)";
-    return "mx.array(" + array + (t == DType::f64 ? ", dtype=mx.float64)" : ")");
+    return (written_.contains(ref) ? "mx.array(" : "mx.asarray(") + array +
+           (t == DType::f64 ? ", dtype=mx.float64)" : ")");
   }
 
   // Scratch: a variable, bound at its first write.
@@ -107,7 +111,7 @@ class MlxPrinter : public py_like::Printer {
       PK_CHECK(outputs_.empty(),
                "a parameter is read after one was written: isolate_params has not run");
       set_text(v, fresh());
-      line("h2d", text(v) + " = " + from_host(text(ref), m().type(ref).dtype), id);
+      line("h2d", text(v) + " = " + from_host(ref), id);
     } else if (is_view(ref)) {
       lazy(v, part(ref), id);
     } else if (part_written_after(ref, id)) {
