@@ -314,15 +314,11 @@ std::shared_ptr<const Compiled> compile_threads(const backend::Backend& backend,
         .message = "backend '" + std::string(backend.name) + "' runs no kernels of threads",
         .notes = {"these do: " + thread_backends(), "hint: @simt.jit(backend=\"ref\")"}});
   if (backend.threads == backend::Threads::loops)
-    if (const ir::OpId id = passes::find_needs_of_others(*kernel); id.valid()) {
-      const ir::Op& op = kernel->ops[id];
-      throw CompileError(Diagnostic{
-          .location = kernel->location(op),
-          .message = "backend '" + std::string(backend.name) +
-                     "' runs threads that do not meet, and this is " +
-                     (op.opcode == ir::Opcode::shared ? "memory that they share" : "a barrier"),
-          .notes = {"backend 'ref' runs these kernels, slowly and with checks",
-                    "hint: @simt.jit(backend=\"ref\")"}});
+    if (std::optional<Diagnostic> problem = passes::why_not_loops(*kernel)) {
+      problem->message =
+          "backend '" + std::string(backend.name) + "' does not run " + problem->message;
+      problem->notes.push_back("hint: backend 'ref' does, slowly: @simt.jit(backend=\"ref\")");
+      throw CompileError(std::move(*problem));
     }
   if (backend.target != nullptr) check_environment();
   // What is interpreted reports the user's names and lines.

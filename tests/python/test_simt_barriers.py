@@ -19,10 +19,12 @@ def checked(kernel, grid, block, *args):
     return str(e.value)
 
 
-@pytest.fixture(params=[("ref", 0), ("ref", 1), ("ref", 2)], ids=str)
+@pytest.fixture(params=[("ref", 0), ("ref", 1), ("ref", 2), ("cpu", 0)], ids=str)
 def jit(request):
-    """Several orders of threads."""
+    """Several orders of threads, and native code."""
     backend, seed = request.param
+    if backend not in LIVE:
+        pytest.skip("cpu does not run here")
     return simt.jit(backend=backend, seed=seed)
 
 
@@ -205,15 +207,44 @@ def test_what_the_checker_finds_in_shared_memory():
     assert "element 5 of `s`, which nobody has written" in checked(unwritten, 1, 8, np.zeros(1))
 
 
-def test_cpu_refuses_threads_that_meet():
-    @simt.jit
-    def run(x):
-        simt.syncthreads()
-        x[0] = 1
+def test_what_cpu_does_not_run():
+    if "cpu" not in LIVE:
+        pytest.skip("cpu does not run here")
 
-    if "cpu" in LIVE:
-        with pytest.raises(pk.CompileError, match=r'and this is a barrier(.|\n)*backend="ref"'):
-            run[1, 1](np.zeros(1))
+    @simt.jit(device=True)
+    def meet(n):
+        if n:
+            simt.syncthreads()
+
+    @simt.jit
+    def differs(x):
+        meet(x[simt.threadIdx.x] > 0)
+
+    @simt.jit
+    def local(x):
+        v = simt.local.array(4, simt.float32)
+        v[0] = x[0]
+        simt.syncthreads()
+        x[0] = v[0]
+
+    @simt.jit
+    def dynamic(x):
+        s = simt.shared.array(0, simt.float32)
+        s[0] = x[0]
+
+    @simt.jit
+    def large(x):
+        s = simt.shared.array(100_000, simt.float32)
+        s[0] = x[0]
+
+    for kernel, message in (
+        (differs, "a barrier under a condition that may differ"),
+        (local, "local arrays beside barriers"),
+        (dynamic, "shared memory whose size the launch gives"),
+        (large, "400000 bytes of shared memory"),
+    ):
+        with pytest.raises(pk.CompileError, match=rf'does not run {message}(.|\n)*backend="ref"'):
+            kernel[1, 4](np.zeros(4))
 
 
 def test_values_that_live_across_barriers(jit, rng):

@@ -98,16 +98,59 @@ class Writer:
                 add(f"        {self.pick('break', 'continue')}")
                 self.block(indent + 1, 0, 1)
 
-    def kernel(self):
+    def meeting(self, indent, depth):
+        """Statements that all threads of a block reach together."""
+        tab = "    " * indent
+        for _ in range(2):
+            kind = self.random.random()
+            if kind < 0.5 or depth == 0:
+                self.lines += [
+                    f"{tab}s[t] = {self.integer()}",
+                    f"{tab}simt.syncthreads()",
+                    f"{tab}{self.pick('a', 'b', 'c')} += s[(t + {self.random.randint(1, 9)}) % simt.blockDim.x]",
+                    f"{tab}simt.syncthreads()",
+                ]
+            elif kind < 0.7:
+                vote = self.pick("count", "and", "or")
+                self.lines += [
+                    f"{tab}v = simt.syncthreads_{vote}({self.condition()})",
+                    f"{tab}{self.pick('a', 'b', 'c')} += v",
+                ]
+            elif kind < 0.85:
+                self.loops += 1
+                u = f"u{self.loops}"
+                self.lines.append(f"{tab}for {u} in range({self.pick('n', '3', '2, -3, -2')}):")
+                self.block(indent + 1, 1, 1)
+                self.meeting(indent + 1, depth - 1)
+                self.lines.append(f"{tab}    b += {u}")
+            else:
+                self.lines.append(f"{tab}if {self.pick('n > 2', 'n % 2', 'simt.blockIdx.x == 1')}:")
+                self.meeting(indent + 1, depth - 1)
+                self.lines.append(f"{tab}else:")
+                self.block(indent + 1, 1, 2)
+            self.block(indent, 2, 1)
+
+    def kernel(self, meets):
         self.lines = [
             "def k(x, w, z, n, o, p, q):",
-            "    i = simt.grid(1)",
+            "    i, t = simt.grid(1), simt.threadIdx.x",
+            *(
+                [
+                    "    s = simt.shared.array(64, simt.int64)",
+                    "    s[t] = t * t",
+                    "    simt.syncthreads()",
+                ]
+                if meets
+                else []
+            ),
             "    if i >= o.shape[0]:",
             "        return",
             "    a, b, c = i, n, 1",
             "    f, g = x[i], w[i]",
         ]
-        self.block(1, 3, 5)
+        self.block(1, 3, 2 if meets else 5)
+        if meets:
+            self.meeting(1, 2)
         self.lines += ["    o[i, 0] += a + b", "    p[i, 1] = f - g"]
         return "\n".join(self.lines) + "\n"
 
@@ -127,12 +170,13 @@ def results(kernel, grid, block, n):
     return o, p, q
 
 
+@pytest.mark.parametrize("meets", [False, True], ids=["alone", "barriers"])
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
-def test_native_code_gives_the_interpreters_bits(seed):
+def test_native_code_gives_the_interpreters_bits(seed, meets):
     if pk.backends().get("cpu", "absent"):
         pytest.skip("cpu does not run here")
-    source = Writer(seed).kernel()
-    name = f"<random {seed}>"
+    source = Writer(seed).kernel(meets)
+    name = f"<random {seed} {meets}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     names = {"simt": simt, "np": np, "__name__": name}
     exec(compile(source, name, "exec"), names)

@@ -360,7 +360,13 @@ class Analyser {
     for (const ir::OpId id : ops) {
       const ir::Op& op = m_.ops[id];
       if (runs_masked(m_, op))
-        for (const ir::BlockId region : op.regions) price(m_.blocks[region].ops);
+        for (const ir::BlockId region : op.regions) {
+          constexpr double kUsualThreads = 256;  // of a block
+          const double before = cost.picoseconds;
+          price(m_.blocks[region].ops);
+          if (op.opcode == Opcode::parallel)
+            cost.picoseconds += (cost.picoseconds - before) * kUsualThreads;
+        }
       cost.picoseconds += picoseconds(op);
       cost.loops |= loops(op);
       if (op.opcode != Opcode::load && op.opcode != Opcode::store) continue;

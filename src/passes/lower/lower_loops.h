@@ -1,6 +1,8 @@
 // Graph -> kernel, and kernels of threads -> loops.
 #pragma once
 
+#include <optional>
+
 #include "passes/pass.h"
 
 namespace picokernel::passes {
@@ -14,11 +16,13 @@ ir::Module lower_loops(const ir::Module& graph, const Target& target);
 /// allocated. The kernel's notes say what is expected of the parameters.
 ir::Module lower_arrays(const ir::Module& graph, const Target& target);
 
-/// A kernel of threads as one `parallel` loop over blocks and threads, z outermost. Six parameters
-/// come last: blocks and threads of a block along x, y and z. Nothing in the kernel may need other
-/// threads: find_needs_of_others says what does.
+/// A kernel of threads as loops: over blocks and threads where the threads do not meet, else over
+/// blocks, and in them over threads between barriers. Six parameters come last: blocks and threads
+/// of a block, up to 1024, along x, y and z. Expects a kernel that why_not_loops finds nothing in.
 ir::Module lower_threads(const ir::Module& kernel, const Target& target);
-/// The first op that threads meet at, or memory that they share; invalid: there is none.
-ir::OpId find_needs_of_others(const ir::Module& kernel);
+/// What stands in the way of lower_threads.
+std::optional<Diagnostic> why_not_loops(const ir::Module& kernel);
+/// The part of lower_threads for kernels whose threads meet.
+ir::Module split_barriers(const ir::Module& kernel);
 
 }  // namespace picokernel::passes

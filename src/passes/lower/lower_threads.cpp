@@ -2,24 +2,57 @@
 #include <array>
 
 #include "ir/rewriter.h"
+#include "passes/lower/block_values.h"
 #include "passes/lower/lower_loops.h"
-#include "support/check.h"
 
 namespace picokernel::passes {
 
 using namespace ir;
 
-OpId find_needs_of_others(const Module& m) {
-  OpId found;
+namespace {
+
+constexpr uint64_t kMaxSharedBytes = 256 << 10;  // on a worker's stack
+
+bool threads_meet(const Module& m) {
+  bool found = false;
   walk(m, [&](OpId id) {
-    const OpInfo& facts = info(m.ops[id].opcode);
-    if (!found.valid() && (facts.barrier() || m.ops[id].opcode == Opcode::shared)) found = id;
+    found |= info(m.ops[id].opcode).barrier() || m.ops[id].opcode == Opcode::shared;
   });
   return found;
 }
 
+}  // namespace
+
+std::optional<Diagnostic> why_not_loops(const Module& m) {
+  if (!threads_meet(m)) return std::nullopt;
+  std::optional<Diagnostic> found;
+  const auto refuse = [&](const Op& op, std::string message, std::string note) {
+    if (!found)
+      found = Diagnostic{
+          .location = m.location(op), .message = std::move(message), .notes = {std::move(note)}};
+  };
+  uint64_t bytes = 0;
+  walk(m, [&](OpId id) {
+    const Op& op = m.ops[id];
+    if (op.opcode == Opcode::alloc)
+      refuse(op, "local arrays beside barriers or shared memory",
+             "use a shared array with an element for each thread");
+    if (op.opcode != Opcode::shared) return;
+    bytes += op.attribute * size_of(m.type(op.results[0]).dtype);
+    if (op.attribute == 0)
+      refuse(op, "shared memory whose size the launch gives", "its size has to be a constant");
+    if (bytes > kMaxSharedBytes)
+      refuse(op, std::to_string(bytes) + " bytes of shared memory",
+             "a block has up to " + std::to_string(kMaxSharedBytes));
+  });
+  if (const OpId id = BlockValues(m).divergent(); id.valid())
+    refuse(m.ops[id], "a barrier under a condition that may differ between threads",
+           "it has to follow from arguments, block ids, shared elements or syncthreads_or");
+  return found;
+}
+
 Module lower_threads(const Module& m, const Target&) {
-  PK_CHECK(!find_needs_of_others(m).valid(), "threads of this kernel meet");
+  if (threads_meet(m)) return split_barriers(m);
   Rewriter rewriter(m);
   Builder& b = rewriter.builder();
   for (const ValueId p : m.params()) rewriter.map(p, b.param(m.type(p), m.values[p].name));
