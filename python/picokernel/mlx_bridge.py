@@ -58,7 +58,9 @@ def state():
         folder = built()
     except (BridgeError, ImportError) as e:
         return f"none: {e}".replace("\n", " ")
-    return f"built, in {folder}" if folder else "not built yet: the first call on MLX arrays does it"
+    return (
+        f"built, in {folder}" if folder else "not built yet: the first call on MLX arrays does it"
+    )
 
 
 def _command():
