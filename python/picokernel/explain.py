@@ -1,5 +1,6 @@
 """`Kernel.explain`, and the choice that `backend="auto"` makes."""
 
+import math
 import threading
 from collections import OrderedDict
 
@@ -86,7 +87,7 @@ class Explanation:
             costs = {name: predicted(work, rates, name, self._home) for name in self._runs}
             winner = min(costs, key=lambda name: costs[name].seconds)
             if not found or found[-1][1] != winner:
-                found.append((size, winner))
+                found.append((math.ceil(size), winner))
             size *= 1.25
         return found
 
@@ -135,11 +136,10 @@ class Explanation:
 
     def _verdict(self):
         others = sorted(c.seconds for n, c in self._runs.items() if n != self.best)
-        times = (
-            f", {others[0] / self._runs[self.best].seconds:.1f} times as fast as the next"
-            if others
-            else ""
-        )
+        ratio = others[0] / self._runs[self.best].seconds if others else 0.0
+        times = f", {ratio:.1f} times as fast as the next" if ratio >= 1.05 else ""
+        if 0 < ratio < 1.05:
+            times = ", and the next as fast as far as can be told"
         yield f"here: {self.best}{times}"
         parts = [
             f"{name} from {_count(size)} elements on" if size > 1 else name
@@ -149,7 +149,12 @@ class Explanation:
         for part in parts[1:]:
             yield f"         {part}"
         chains = {name: steps for name, steps in self.chains().items() if steps is not None}
-        wins = [f"{name} from {_count(steps)} calls on" for name, steps in chains.items()]
+        fastest = min(chains, key=lambda name: self._runs[name].staying, default=None)
+        wins = [
+            f"{name} from {_count(steps)} calls on"
+            for name, steps in chains.items()
+            if name == fastest or steps < chains[fastest]
+        ]
         wins = ", ".join(wins) or f"{self.best} at every length"
         yield f"in a chain of such calls on arrays that stay with the backend: {wins}"
         if self._home:

@@ -79,6 +79,10 @@ class Profiler(_Reports, _core.Profile):
         start, self._end_capture = _metal_capture(metal_capture)
         _tell_ceilings()
         start()
+        if path is not None:
+            from .report import require_folder
+
+            require_folder(path)
         super().__init__("" if path is None else os.fspath(path), bool(split))
         count_scratch()
         self._stopped, self._kept = False, None  # the list of a recording that has ended

@@ -27,6 +27,13 @@ def columns(rows, left):
     return "".join(lines)
 
 
+def require_folder(path):
+    """Raises Error if no file can be made at `path`: known before the work and not after it."""
+    folder = os.path.dirname(os.path.abspath(os.fspath(path)))
+    if not os.path.isdir(folder):
+        raise Error(f"'{os.fspath(path)}' cannot be written: there is no folder {folder}")
+
+
 def write(path, text):
     """A reader never sees half a file, and an older one survives a full disk."""
     path = os.fspath(path)

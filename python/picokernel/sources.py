@@ -47,11 +47,21 @@ def opened(text, entry, backend, stamp=None, lines=(), lazy=(), **names):
     if backend == "mlx":
         import mlx.core
 
-        space["mx"] = mlx.core
+        space |= {"mx": mlx.core, "_e": _evaluated}
     exec(compile(text, name, "exec"), space)
     function = space.pop(entry)  # no cycle: who drops it drops all of it
     weakref.finalize(function, linecache.cache.pop, name, None).atexit = False
     return function
+
+
+def _evaluated(array):
+    import mlx.core
+
+    try:
+        mlx.core.eval(array)
+    except ValueError as error:
+        if "during function transformations" not in str(error):  # nothing is there to evaluate
+            raise
 
 
 _BODY = "_body"
@@ -97,7 +107,7 @@ def _instrumented(text, lines, lazy):
         result.append(line)
         if number in lazy:
             variable = line.strip().partition(" = ")[0].partition("[")[0]
-            result.append(f"{indent}mx.eval({variable})")
+            result.append(f"{indent}_e({variable})")
         if number in numbers:
             result.append(f"{indent}_s()")
     return "\n".join(result) + "\n"

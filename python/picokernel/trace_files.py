@@ -39,6 +39,10 @@ def _labels(paths):
 def merge(out, paths):
     """Writes the traces at `paths` as one, each beginning at 0, a process row for each of each.
     Raises Error, and writes nothing, if one of them is bad or `out` cannot be written."""
+    if os.path.realpath(out) in map(os.path.realpath, paths):
+        raise Error(
+            f"{out} is one of the traces to merge\n  hint: name another file for the result"
+        )
     merged, about = [], {}
     pids, ids = {}, {}
     traces = [_load(path) for path in paths]

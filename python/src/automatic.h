@@ -17,6 +17,7 @@ class Automatic {
  public:
   explicit Automatic(nb::object choice) : choice_(std::move(choice)) {}
 
+  bool is_of(const nb::object& choice) const { return choice_.ptr() == choice.ptr(); }
   /// Runs a call, timed if it is one to learn from. `launch` returns a new reference, or null.
   template <class Launch>
   PyObject* run(const Entry& entry, Launch&& launch) {

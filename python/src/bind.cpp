@@ -147,15 +147,24 @@ PyObject* call_slowly(KernelObject* self, PyObject* const* args, size_t count, P
   Chosen chosen{&named_backend, {}};
   if (&named_backend == &automatic_backend) chosen = choose(self, args, count, keywords);
   Planned p = plan_call(self, b, *chosen.backend);
+  std::shared_ptr<Automatic> seen;  // a first call compiles: there is nothing to learn from it
   if (chosen.choice.is_valid()) {
-    p.entry->automatic = std::make_shared<Automatic>(std::move(chosen.choice));
-    if (trace::enabled()) p.entry->automatic->note(*p.entry);
+    std::shared_ptr<Automatic>& automatic = p.entry->automatic;
+    if (automatic != nullptr && automatic->is_of(chosen.choice)) {
+      seen = automatic;
+    } else {
+      automatic = std::make_shared<Automatic>(std::move(chosen.choice));
+      if (trace::enabled()) automatic->note(*p.entry);
+    }
   }
   if (k.plain_backend == nullptr && special.load(std::memory_order_relaxed) == 0 &&
       b.backend == nullptr)
     k.plain_backend = &named_backend;
   remember(k, p.entry);
-  PyObject* result = run(*p.entry, p.args, p.objects.data(), p.outs, p.out_objects.data());
+  const auto launch = [&] {
+    return run(*p.entry, p.args, p.objects.data(), p.outs, p.out_objects.data());
+  };
+  PyObject* result = seen != nullptr ? seen->run(*p.entry, launch) : launch();
   if (result == nullptr) return nullptr;
   const nb::object owned = nb::steal(result);
   resolve_writebacks(p);

@@ -83,9 +83,14 @@ PyObject* StandIns::stand_in(PyObject* array, const std::string& what) {
   const nb::object shape = nb::steal(PyObject_GetAttrString(array, "shape"));
   if (!shape.is_valid() || !PyTuple_Check(shape.ptr())) throw ErrorSet{};
   const Py_ssize_t rank = PyTuple_GET_SIZE(shape.ptr());
+  if (rank > NPY_MAXDIMS)
+    throw_launch_error(what + " is an mlx.core.array of " + std::to_string(rank) + " dimensions",
+                       {"at most " + std::to_string(NPY_MAXDIMS) + " can be read"});
   npy_intp dims[NPY_MAXDIMS];
-  for (Py_ssize_t d = 0; d < rank; ++d)
+  for (Py_ssize_t d = 0; d < rank; ++d) {
     dims[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape.ptr(), d));
+    if (dims[d] == -1 && PyErr_Occurred() != nullptr) throw ErrorSet{};
+  }
   PyObject* made =
       PyArray_New(&PyArray_Type, static_cast<int>(rank), dims, number_of_dtype(*dtype), nullptr,
                   unread_address(arrays_.size()), 0, NPY_ARRAY_CARRAY, nullptr);

@@ -251,6 +251,20 @@ def test_auto_takes_what_the_model_says_and_learns_better(machine):
 
 
 @needs_two
+@pytest.mark.parametrize("how", ["decorator", "call", "use"])
+def test_measurements_are_shown(how):
+    kernel = pk.kernel(lambda a: a * 2, **({"backend": "auto"} if how == "decorator" else {}))
+    a = np.ones(1000, np.float32)
+    for _ in range(8):
+        if how == "call":
+            kernel(a, backend="auto")
+        else:
+            with pk.use("auto"):
+                kernel(a)
+    assert kernel.explain(a).measured and "measured on" in str(kernel.explain(a))
+
+
+@needs_two
 def test_what_was_learnt_corrects_predictions_for_other_shapes(machine):
     machine(cpu={}, numpy=numpy_like())
     choices = e._Choices()

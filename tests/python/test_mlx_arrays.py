@@ -363,3 +363,21 @@ def test_dropped_results_leave_nothing_behind():
             break
         mx.eval(mx.ones(3) + 1)
     assert alive() is None
+
+
+@pytest.mark.parametrize("rank", [64, 65, 70, 1000])
+def test_ranks(rank):
+    x = mx.ones([1] * rank)
+    if rank <= 64:
+        same(fma(x, x, 1), x + 1)
+        return
+    with pytest.raises(pk.LaunchError, match=f"array of {rank} dimensions\n.*at most 64"):
+        fma(x, x, 1)
+
+
+def test_single_steps_within_transformations_are_left_whole():
+    a = mx.arange(3.0)
+    with pk.profile(split=True):
+        same(mx.compile(lambda x: fma(x, x, 1))(a), a * a + 1)
+        same(mx.vmap(lambda x: fma(x, x, 1))(mx.stack([a, a])), mx.stack([a * a + 1] * 2))
+        same(mx.grad(lambda x: fma(x, x, 1).sum())(a), 2 * a)

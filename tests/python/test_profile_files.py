@@ -141,10 +141,14 @@ def test_merge(traces):
         assert [(e["name"], e["dur"]) for e in mine] == [(e["name"], e["dur"]) for e in alone]
         assert min(e["ts"] for e in events if e["pid"] in pids and "ts" in e) == 0
     # What was merged can be merged again, also with itself.
-    words = ["trace", "merge", "m.json", "m.json", "m.json"]
+    words = ["trace", "merge", "n.json", "m.json", "m.json"]
     assert picokernel(*words, folder=traces).returncode == 0
-    assert _core.check_trace((traces / "m.json").read_text()) == []
-    assert len({e["pid"] for e in spans(traces / "m.json")}) == 8
+    assert _core.check_trace((traces / "n.json").read_text()) == []
+    assert len({e["pid"] for e in spans(traces / "n.json")}) == 8
+    before = (traces / "m.json").read_bytes()
+    done = picokernel("trace", "merge", "./m.json", "n.json", "m.json", folder=traces)
+    assert done.returncode == 1 and "is one of the traces to merge" in done.stderr
+    assert (traces / "m.json").read_bytes() == before
 
 
 def test_compare(traces):

@@ -262,6 +262,11 @@ def test_an_event_for_each_printed_operation(name, case, split):
             assert OPERATORS[operation] in text or (operation == "add" and "+=" in text)
 
 
+def test_a_path_in_no_folder_is_refused_at_once(tmp_path):
+    with pytest.raises(pk.Error, match="cannot be written: there is no folder"):
+        pk.profile(tmp_path / "none/t.json")
+
+
 def test_copies_say_what_they_cost():
     if pk.backends()["mlx"]:
         pytest.skip(pk.backends()["mlx"])

@@ -9,7 +9,7 @@ import sys
 from importlib import metadata
 
 from ..errors import LaunchError
-from ..report import write
+from ..report import require_folder, write
 from . import (
     auto,
     breakdown,
@@ -42,6 +42,8 @@ def run(args):
     """What the command line asked for: prints Markdown, writes JSON and a page. Gives an exit status."""
     chosen = list(_ALL) if args.what == "all" else [args.what]
     measures = _measures(args, chosen)
+    for path in filter(None, (args.json, args.html)):
+        require_folder(path)
     if args.html:
         charts.require_plotly()
     from ..doctor import machine
