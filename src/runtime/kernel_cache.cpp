@@ -119,7 +119,6 @@ std::string describe_difference(const CacheKey& from, const CacheKey& to) {
 KernelCacheBase::KernelCacheBase(std::string name)
     : name_(std::move(name)),
       hit_name_(trace::intern(name_ + ": hit")),
-      finished_(std::make_unique<std::condition_variable>()),
       fork_registration_(
           ForkStage::cache,
           {this, [](void* self) { static_cast<KernelCacheBase*>(self)->mutex_.lock(); },
@@ -176,7 +175,7 @@ void KernelCacheBase::finish(const CacheKey& key, const std::shared_ptr<Entry>& 
                              State state) {
   entry->state = state;
   if (state == State::failed) entries_.erase(key);
-  finished_->notify_all();
+  finished_.notify_all();
 }
 
 KernelCacheBase::Value KernelCacheBase::get_or_build(const CacheKey& key, Value (*build)(void*),
@@ -187,7 +186,7 @@ KernelCacheBase::Value KernelCacheBase::get_or_build(const CacheKey& key, Value 
     if (entry->state == State::building) {
       PK_CHECK(entry->builder != std::this_thread::get_id(), name_,
                ": the builder of a key asks for that key");
-      finished_->wait(lock, [&] { return entry->state != State::building; });
+      finished_.wait(lock, [&] { return entry->state != State::building; });
     }
     if (entry->state == State::failed) std::rethrow_exception(entry->error);
     entry->last_use = ++clock_;
@@ -240,8 +239,8 @@ void KernelCacheBase::drop_foreign_builds() {
     return entry.second->state == State::building &&
            entry.second->builder != std::this_thread::get_id();
   });
-  static_cast<void>(finished_.release());
-  finished_ = std::make_unique<std::condition_variable>();
+  // Constructed anew in place: its destructor would wait for those threads.
+  std::construct_at(&finished_);
   mutex_.unlock();
 }
 

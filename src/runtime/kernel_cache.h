@@ -108,7 +108,7 @@ class PK_API KernelCacheBase {
   const std::string name_;
   const trace::NameId hit_name_;
   mutable std::mutex mutex_;
-  std::unique_ptr<std::condition_variable> finished_;
+  std::condition_variable finished_;
   Entries entries_;
   uint64_t clock_ = 0;
   ForkRegistration fork_registration_;
