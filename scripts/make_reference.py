@@ -38,6 +38,7 @@ FROM_NUMPY = ["clip", "maximum", "minimum", "where"]
 
 HEADERS = [
     "kernel", "accuracy", "expr", "array", "dtype", "half", "diagnostic", "profile", "memory", "stop",
+    "simt",
 ]  # fmt: skip
 
 

@@ -9,6 +9,7 @@
 #include <picokernel/kernel.h>
 #include <picokernel/memory.h>
 #include <picokernel/profile.h>
+#include <picokernel/simt.h>
 #include <picokernel/stop.h>
 
 namespace pk = picokernel;

@@ -9,6 +9,7 @@
 #include <picokernel/kernel.h>
 
 #include "driver/backends.h"
+#include "driver/cpp_call.h"
 #include "driver/cpp_trace.h"
 #include "driver/deferred.h"
 #include "driver/kernel.h"
@@ -22,62 +23,6 @@ namespace {
 using backend::Backend;
 using driver::Arg;
 
-std::string why_not(const Backend& b) {
-  if (b.open == nullptr) return "prints source here and runs from Python";
-  return b.why_not_live();
-}
-
-std::string live_names() {
-  std::string names;
-  for (const Backend* b : driver::all_backends())
-    if (why_not(*b).empty()) names += (names.empty() ? "" : ", ") + std::string(b->name);
-  return names;
-}
-
-const Backend& known_backend(std::string_view name, const Location& where) {
-  if (const Backend* b = driver::find_backend(name)) return *b;
-  std::string all;
-  for (const Backend* b : driver::all_backends())
-    all += (all.empty() ? "" : ", ") + std::string(b->name);
-  throw LaunchError(Diagnostic{.location = where,
-                               .message = "there is no backend `" + std::string(name) + "`",
-                               .notes = {"backends: " + all, "hint: live here: " + live_names()}});
-}
-
-const Backend& live_backend(std::string_view name, const Location& where) {
-  const char* variable = std::getenv("PICOKERNEL_BACKEND");
-  if (name.empty() && variable != nullptr) name = variable;
-  if (name.empty()) {
-    driver::check_environment();
-    for (const Backend* b : driver::all_backends())
-      if (why_not(*b).empty()) return *b;
-  }
-  const Backend& b = known_backend(name, where);
-  if (const std::string reason = why_not(b); !reason.empty())
-    throw LaunchError(Diagnostic{
-        .location = where,
-        .message = "backend `" + std::string(name) + "` cannot run this kernel: " + reason,
-        .notes = {"hint: live here: " + live_names()}});
-  return b;
-}
-
-Arg to_arg(const detail::Argument& a) {
-  if (a.scalar)
-    return {.kind = Arg::Kind::scalar, .dtype = a.dtype, .weak = a.weak, .bits = a.bits};
-  const ArrayView& v = *a.view;
-  // Views made of nothing, or of a range without memory; the others were checked when made.
-  if (v.data() == nullptr && std::ranges::find(v.shape(), 0) == v.shape().end()) [[unlikely]]
-    throw LaunchError(Diagnostic{.message = "an array has elements and a null data pointer",
-                                 .notes = {"hint: was a default-constructed ArrayView passed?"}});
-  return {.dtype = v.dtype(),
-          .weak = a.weak,
-          .writeable = v.writeable(),
-          .rank = static_cast<uint8_t>(v.rank()),
-          .data = v.data(),
-          .shape = v.shape().data(),
-          .strides = v.strides().data()};
-}
-
 // The arguments of a call, then its outputs; without an allocation, unless they are many.
 class Args {
  public:
@@ -87,8 +32,8 @@ class Args {
     if (count > kInline) many_ = std::make_unique<Arg[]>(count);
     list_ = count > kInline ? many_.get() : reinterpret_cast<Arg*>(few_);
     Arg* next = list_;
-    for (const detail::Argument& a : args) new (next++) Arg(to_arg(a));
-    for (const detail::Argument& a : outs) new (next++) Arg(to_arg(a));
+    for (const detail::Argument& a : args) new (next++) Arg(driver::to_arg(a));
+    for (const detail::Argument& a : outs) new (next++) Arg(driver::to_arg(a));
   }
   std::span<const Arg> args() const { return {list_, args_}; }
   std::span<const Arg> outs() const { return {list_ + args_, outs_}; }
@@ -118,7 +63,7 @@ uint64_t elements_of_first(std::span<const Arg> args) {
 std::vector<BackendInfo> backends() {
   std::vector<BackendInfo> list;
   for (const Backend* b : driver::all_backends()) {
-    std::string reason = why_not(*b);
+    std::string reason = driver::why_not_from_cpp(*b);
     const bool live = reason.empty();
     list.push_back({std::string(b->name), std::string(b->summary), live, std::move(reason)});
   }
@@ -241,23 +186,16 @@ struct AnyKernel::Site {
 AnyKernel::AnyKernel(Function function, size_t parameters, Options options,
                      SourceLocation definition) {
   const Location where = to_location(definition);
-  if (!options.parameters.empty() && options.parameters.size() != parameters)
-    throw CompileError(Diagnostic{.location = where,
-                                  .message = "kernel `" + options.name + "` has " +
-                                             std::to_string(parameters) + " parameters and " +
-                                             std::to_string(options.parameters.size()) +
-                                             " names for them",
-                                  .notes = {"hint: name all parameters or none"}});
-  std::vector<std::string> names = options.parameters;
-  for (size_t i = names.size(); i < parameters; ++i) names.push_back("p" + std::to_string(i));
-  site_ = std::make_shared<Site>(live_backend(options.backend, where));
+  std::vector<std::string> names =
+      driver::parameter_names(options.name, options.parameters, parameters, where);
+  site_ = std::make_shared<Site>(driver::live_backend(options.backend, where));
   state_ =
       std::make_shared<State>(std::move(function), parameters, std::move(names), options, where);
 }
 
 AnyKernel::AnyKernel(std::shared_ptr<State> state, std::string_view backend)
     : state_(std::move(state)),
-      site_(std::make_shared<Site>(live_backend(backend, state_->definition))) {}
+      site_(std::make_shared<Site>(driver::live_backend(backend, state_->definition))) {}
 
 void AnyKernel::launch(std::span<const Argument> args, std::span<const Argument> outs) const {
   const Args call(args, outs);
@@ -326,7 +264,7 @@ std::string AnyKernel::ir() const {
 }
 
 std::string AnyKernel::source(std::string_view name) const {
-  const Backend& backend = known_backend(name, state_->definition);
+  const Backend& backend = driver::known_backend(name, state_->definition);
   const driver::Plan& plan = state_->plan_like_last(backend);
   const bool compiled = backend.open != nullptr;  // natively: what can be read of it is its loops
   return compiled ? ir::print(plan.emitted()) : plan.artifact().code;

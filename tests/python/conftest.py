@@ -22,3 +22,13 @@ LIVE = [name for name, reason in pk.backends().items() if not reason]
 def backend(request):
     """Every backend that can run here."""
     return request.param
+
+
+THREADS = [name for name in ("ref", "cpu", "opencl") if pk.backends().get(name, "absent") == ""]
+
+
+@pytest.fixture(params=THREADS)
+def threads_backend(request):
+    """Every backend that runs kernels of threads here, chosen for the test."""
+    with pk.use(request.param):
+        yield request.param

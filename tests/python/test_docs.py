@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -205,6 +206,19 @@ def test_the_sentence_on_the_posts_call():
     text = (ROOT / "docs/where-time-goes.md").read_text()
     quoted = " ".join(line[2:] for line in text.splitlines() if line.startswith("> "))
     assert quoted == " ".join(verdicts.breakdown("mlx", POST_PARTS, 104e-3, 47.9e-3))
+
+
+def test_debugging_finds_the_race(tmp_path):
+    """The page's kernels are compiled from a file of them."""
+    racing, right = code_blocks("debugging.md", "python")
+    (shown,) = code_blocks("debugging.md", "text")
+    (tmp_path / "racing.py").write_text(racing)
+    (tmp_path / "right.py").write_text(racing[: racing.index("@simt.jit")] + right)
+    with pytest.raises(pk.KernelError) as found:
+        runpy.run_path(str(tmp_path / "racing.py"))
+    lines = [line for line in str(found.value).splitlines() if "File" not in line]
+    assert lines == shown.splitlines()
+    runpy.run_path(str(tmp_path / "right.py"))
 
 
 @pytest.mark.parametrize(
