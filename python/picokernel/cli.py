@@ -1,4 +1,4 @@
-"""The command line: `picokernel demo | bench | profile | view | doctor | cache | trace`."""
+"""The command line: `picokernel demo | run | bench | profile | view | doctor | cache | trace`."""
 
 import argparse
 import os
@@ -84,10 +84,18 @@ def _cache_clear(args):
     return 0
 
 
+def _run(args):
+    from . import script
+    from .simt import stand_in
+
+    stand_in.install()
+    return script.run(args.program, args.arguments, args.module)
+
+
 def _profile(args):
     from . import script
 
-    return script.run(args.program, args.arguments, args.module, args.out, args.html)
+    return script.profile(args.program, args.arguments, args.module, args.out, args.html)
 
 
 def _view(args):
@@ -131,6 +139,12 @@ def _trace_check(args):
     return 1 if failed else 0
 
 
+def _add_program(command):
+    command.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module")
+    command.add_argument("program", metavar="SCRIPT")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own")
+
+
 def _parser():
     parser = argparse.ArgumentParser(prog="picokernel", description="A small kernel compiler.")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -158,12 +172,17 @@ def _parser():
     bench.add_argument("--html", metavar="FILE", help="a page with all tables and charts, too")
     bench.set_defaults(run=_bench)
 
+    run = commands.add_parser("run", help="run a script of kernels for another library, as it is")
+    run.add_argument(
+        "--cuda", action="store_true", required=True, help="its `numba.cuda` is picokernel.simt"
+    )
+    _add_program(run)
+    run.set_defaults(run=_run)
+
     profile = commands.add_parser("profile", help="run a script and say where its time goes")
     profile.add_argument("--out", metavar="FILE", help="trace (default: SCRIPT.trace.json)")
     profile.add_argument("--html", metavar="FILE", help="a page with timeline and tables, too")
-    profile.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module")
-    profile.add_argument("program", metavar="SCRIPT")
-    profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own")
+    _add_program(profile)
     profile.set_defaults(run=_profile)
 
     view = commands.add_parser("view", help="open a trace in Perfetto's UI, offline, until Ctrl-C")

@@ -1,4 +1,4 @@
-"""`picokernel profile`: a program as it is, with a profile of all that it does."""
+"""`picokernel run` and `picokernel profile`: a program as it is, with a profile of all that it does."""
 
 import os
 import runpy
@@ -70,21 +70,29 @@ def _report(profile, out, html):
     return written
 
 
-def run(program, arguments, is_module, out=None, html=None):
-    """Runs a script or a module, writes its trace and reports to stderr, however it ends. Gives its
-    exit status, or 1 if it went well and a file cannot be written. Raises Error if there is no such
-    program, SystemExit if it does."""
+def run(program, arguments, is_module):
+    """Runs a script or a module. Gives its exit status; raises Error if there is no such program,
+    SystemExit if it does."""
     if not is_module and not os.path.exists(program):
         raise Error(f"there is no script '{program}'")
+    return _run(program, arguments, is_module)
+
+
+def profile(program, arguments, is_module, out=None, html=None):
+    """Runs a script or a module, writes its trace and reports to stderr, however it ends. Gives its
+    exit status, or 1 if it went well and a file cannot be written. Raises what `run` does."""
     name = program if is_module else os.path.splitext(os.path.basename(os.path.abspath(program)))[0]
     out = os.path.abspath(out or f"{name}.trace.json")
     html = html and os.path.abspath(html)
-    process, profile, end = os.getpid(), Profiler(), None
+    process, profiler, end = os.getpid(), Profiler(), None
     try:
-        status = _run(program, arguments, is_module)
+        status = run(program, arguments, is_module)
     except SystemExit as error:
         status, end = 0, error
-    written = os.getpid() != process or _report(profile, out, html)  # not in what it has forked
+    except Error:
+        profiler.stop()
+        raise
+    written = os.getpid() != process or _report(profiler, out, html)  # not in what it has forked
     if end is not None:
         raise end
     return status or int(not written)

@@ -230,7 +230,8 @@ class _Function:
             return ("Object", f"simt.{value.name}", where, ())
         python = getattr(value, "python_function", value)
         module = (getattr(python, "__module__", None) or "").split(".")[0]
-        if isinstance(python, types.FunctionType) and module not in _CONSTANT:
+        own = python is not value or module not in _CONSTANT
+        if isinstance(python, types.FunctionType) and own:
             return ("Function", "", where, self.program.number_of(python))
         return ("Object", _object_name(value), where, ())
 
