@@ -86,9 +86,12 @@ std::string text_of(PyObject* object) {
   return nb::cast<std::string>(text);
 }
 
+// Of simt.to_device: a subclass whose arrays behave as NumPy's do. Set once, while it is imported.
+PyTypeObject* device_array = nullptr;
+
 bool is_plain_subclass(PyObject* object) {
   // Maps of files and records behave as arrays do; masked arrays, matrices and units do not.
-  if (PyArray_CheckExact(object)) return true;
+  if (PyArray_CheckExact(object) || Py_TYPE(object) == device_array) return true;
   const std::string name = Py_TYPE(object)->tp_name;
   return name == "numpy.memmap" || name == "memmap" || name == "numpy.rec.recarray" ||
          name == "recarray";
@@ -133,8 +136,10 @@ bool whole_strides(const PyArrayObject_fields* array, DType dtype) noexcept {
 
 }  // namespace
 
+void read_as_array(PyTypeObject* subclass) noexcept { device_array = subclass; }
+
 Read read_array(PyObject* object, driver::Arg& arg) noexcept {
-  if (!PyArray_CheckExact(object)) return Read::difficult;
+  if (!PyArray_CheckExact(object) && Py_TYPE(object) != device_array) return Read::difficult;
   const auto* array = reinterpret_cast<PyArrayObject_fields*>(object);
   const auto type = static_cast<unsigned>(array->descr->type_num);
   uint8_t dtype = kNone;
@@ -199,7 +204,7 @@ void read_complex(void* data, DType dtype, bool weak, driver::Arg& arg) noexcept
 }  // namespace
 
 Read read_argument(PyObject* object, driver::Arg& arg) noexcept {
-  if (PyArray_CheckExact(object)) return read_array(object, arg);
+  if (PyArray_CheckExact(object) || Py_TYPE(object) == device_array) return read_array(object, arg);
   if (PyFloat_CheckExact(object) || PyLong_CheckExact(object))
     return read_number(object, arg) ? Read::done : Read::difficult;
   if (PyComplex_CheckExact(object)) {

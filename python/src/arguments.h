@@ -28,6 +28,9 @@ Read read_argument(PyObject* object, driver::Arg& arg) noexcept;
 /// The same for arrays only.
 Read read_array(PyObject* object, driver::Arg& arg) noexcept;
 
+/// From now on arrays of this subclass of NumPy's are read as NumPy's own.
+void read_as_array(PyTypeObject* subclass) noexcept;
+
 /// What stands for a difficult argument: an owned, plain, aligned array, possibly one that is
 /// written back, or a number. Throws LaunchError if kernels do not take it; `what` names it in
 /// messages.

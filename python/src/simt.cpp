@@ -124,6 +124,9 @@ std::array<int64_t, 3> dimensions(nb::handle tuple) {
 
 void bind_simt(nb::module_& m) {
   using driver::ThreadKernel;
+  m.def("_read_as_array", [](nb::handle subclass) {
+    read_as_array(reinterpret_cast<PyTypeObject*>(subclass.ptr()));
+  });
   nb::class_<ThreadKernel>(m, "ThreadKernel", "A kernel of threads: of a program, as tuples.")
       .def("__init__",
            [](ThreadKernel* self, nb::handle functions, bool fastmath) {

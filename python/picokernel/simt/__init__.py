@@ -10,23 +10,14 @@ smooth[blocks, 256](x, y)
 smooth.forall(x.size)(x, y)
 """
 
-from numpy import bool_ as boolean
-from numpy import (
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-
+from . import types
+from .device_array import *  # noqa: F403
+from .device_array import __all__ as _host
 from .kernel import Jit, jit
+from .reduce import Reduce, reduce
 from .tree import Intrinsic
+from .types import *  # noqa: F403
+from .types import __all__ as _types
 
 
 def _axes(name, doc):
@@ -63,37 +54,11 @@ rsqrt = Intrinsic("rsqrt", "1 / sqrt(x).")
 cbrt = Intrinsic("cbrt", "The cube root.")
 popc = Intrinsic("popc", "How many bits are set.")
 
-__all__ = [
-    "Jit",
-    "atomic",
-    "blockDim",
-    "blockIdx",
-    "boolean",
-    "cbrt",
-    "float16",
-    "float32",
-    "float64",
-    "fma",
-    "grid",
-    "gridDim",
-    "gridsize",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "jit",
-    "local",
-    "popc",
-    "rsqrt",
-    "selp",
-    "shared",
-    "syncthreads",
-    "syncthreads_and",
-    "syncthreads_count",
-    "syncthreads_or",
-    "threadIdx",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+laneid = Intrinsic("laneid", "The thread's index in its warp of 32 threads.")
+warpsize = Intrinsic("warpsize", "How many threads a warp has: 32.")
+brev = Intrinsic("brev", "The bits in the other order.")
+clz = Intrinsic("clz", "How many leading bits are not set.")
+ffs = Intrinsic("ffs", "The number of the lowest bit that is set, from 1; 0 if none is.")
+
+_kernels = [name for name, value in vars().items() if isinstance(value, Intrinsic)]
+__all__ = ["Jit", "Reduce", "jit", "reduce", "types", *_kernels, *_host, *_types]

@@ -5,27 +5,33 @@ import operator
 
 from .. import _core
 from ..errors import LaunchError
+from . import signatures as declared
+from .numba_names import Dispatcher, read_options
 from .tree import program_of, unchanged
+from .types import Array, Signature, Type, signature_of
 
 _THREADS = 256  # of a block, where forall chooses
 
 
-class Jit:
+class Jit(Dispatcher):
     """A function of threads. `kernel[grid, block](...)` runs it for each thread; as a `device`
     function it is called from others, which it becomes part of."""
 
-    def __init__(self, function, device, backend, fastmath, seed):
+    def __init__(self, function, signatures, device, backend, fastmath, seed):
         if getattr(function, "__code__", None) is None:
             raise LaunchError(f"@simt.jit takes a Python function, not a {type(function).__name__}")
         if backend is not None:
             _core.check_backend(backend)
         self.python_function = function
         self._device = device
+        self._signatures = signatures
         self._backend = backend or ""
         self._fastmath = fastmath
         self._seed = seed
         self._reads, self._kernel, self._kernels = [], None, {}
         functools.update_wrapper(self, function)
+        for signature in signatures:
+            self._check_signature(signature)
 
     def __repr__(self):
         return f"<simt.jit {self.__qualname__}>"
@@ -50,13 +56,28 @@ class Jit:
             self, blocks, threads, operator.index(configuration[3]) if configuration[3:] else 0
         )
 
-    def forall(self, count):
-        """To launch with at least so many threads along x, in blocks of a size that suits the device."""
-        return self[-(-operator.index(count) // _THREADS), _THREADS]
+    def configure(self, grid, block, stream=0, shared_bytes=0):
+        """The same as [grid, block, stream, shared_bytes]."""
+        return self[grid, block, stream, shared_bytes]
+
+    def forall(self, count, tpb=0, stream=0, sharedmem=0):
+        """To launch with at least so many threads along x, in blocks of `tpb` threads, or of a size
+        that suits the device."""
+        count, tpb = operator.index(count), operator.index(tpb) or _THREADS
+        if count < 0:
+            raise LaunchError(
+                f"forall({count}) of kernel '{self.__name__}': there are no such threads"
+            )
+        return self[-(-count // tpb), tpb, stream, sharedmem]
 
     def ir(self, *args, backend=None):
         """The IR's text for these arguments: as the front end makes it, or as `backend` gets it."""
         return self._compiled().text(backend or "", args)
+
+    def parameter_types(self):
+        """The declared types of a device function's parameters and of its result, or None."""
+        (signature,) = self._signatures if len(self._signatures) == 1 else (None,)
+        return signature
 
     def _dimensions(self, value, what, least, most):
         sizes = value if isinstance(value, (tuple, list)) else (value,)
@@ -70,6 +91,27 @@ class Jit:
                 f"a tuple of one to three: along x, y and z\n  hint: (n + 255) // 256 is an int, n / 256 is none"
             )
         return (*sizes, 1, 1)[:3]
+
+    def _check_signature(self, signature):
+        """Compiles for it, so that errors show where the kernel is written."""
+        signature = signature_of(signature)
+        names = self.python_function.__code__.co_argcount
+        if len(signature.args) != names:
+            raise LaunchError(
+                f"the signature {signature} of '{self.__name__}' has {len(signature.args)} types, and the "
+                f"function {names} parameters"
+            )
+        if self._device:
+            return
+        if repr(signature.return_type) != "void":
+            raise LaunchError(
+                f"the signature {signature} of kernel '{self.__name__}' gives a {signature.return_type}\n"
+                "  kernels return nothing\n  hint: void(...), and an array to store into"
+            )
+        self._text_for(signature, None)
+
+    def _text_for(self, signature, backend):
+        return self.ir(*declared.examples(signature_of(signature)), backend=backend)
 
     def _compiled(self):
         if self._kernel is None or not unchanged(self._reads):
@@ -91,10 +133,20 @@ class Launch:
 
     def __call__(self, *args):
         jit = self._jit
+        if jit._signatures:
+            args = declared.apply(jit.__name__, jit._signatures, args)
         jit._compiled().launch(jit._backend, *self._grid, args, jit._seed)
 
 
-def jit(function=None, /, *, device=False, backend=None, fastmath=False, seed=0):
+def _signatures_of(given):
+    """A signature, or a list of them."""
+    several = isinstance(given, list) and not all(isinstance(t, (Type, Array)) for t in given)
+    return [signature_of(s) for s in (given if several else [given])]
+
+
+def jit(
+    function=None, /, *, device=False, backend=None, fastmath=False, check=False, seed=0, **numba
+):
     """Makes a kernel of threads of a function: `@simt.jit`, or `@simt.jit(backend="ref")`.
 
     The function runs once for each thread of a grid; `simt.grid(1)` is the number of the thread that
@@ -102,10 +154,19 @@ def jit(function=None, /, *, device=False, backend=None, fastmath=False, seed=0)
     `range`, `while`, functions of NumPy and math, and what this package names. It stores into its
     arguments and returns nothing.
 
-    `device=True` makes a function for kernels to call. `backend` names where it runs: "cpu", the
-    default, or "ref", which interprets it with checks, its threads in an order that follows from
-    `seed`. `fastmath` is that of `picokernel.kernel`. Raises CompileError at the launch that meets what
-    cannot be compiled, LaunchError if arguments or grid do not fit, KernelError if a check fails."""
-    if function is None:
-        return functools.partial(jit, device=device, backend=backend, fastmath=fastmath, seed=seed)
-    return Jit(function, device, backend, fastmath, seed)
+    `@simt.jit("void(float32[:], int32)")`, or a list of such signatures, declares what it takes: it is
+    compiled at once, numbers are converted, and other arrays are refused. `device=True` makes a
+    function for kernels to call. `backend` names where it runs: "cpu", the default, or "ref", which
+    interprets it with checks, its threads in an order that follows from `seed`. `fastmath` is that of
+    `picokernel.kernel`. Options of Numba's that say how a GPU's compiler works are accepted. Raises
+    CompileError at the launch that meets what cannot be compiled, or here if there is a signature;
+    LaunchError if arguments or grid do not fit, KernelError if a check fails."""
+    check = read_options(numba, check)
+    if (
+        function is None
+        or isinstance(function, (str, tuple, list, Signature, Type, Array))
+        or (hasattr(function, "return_type"))
+    ):
+        signatures = [] if function is None else _signatures_of(function)
+        return lambda f: Jit(f, signatures, device, backend, fastmath, seed)
+    return Jit(function, [], device, backend, fastmath, seed)

@@ -5,28 +5,15 @@ import sys
 import types
 
 from .. import simt
-
-_SUBMODULES = ("random", "types")
-
-
-def _types():
-    """What numba.types and numba itself have of types."""
-    return {name: getattr(simt, name) for name in simt.__all__ if _is_type(getattr(simt, name))}
-
-
-def _is_type(value):
-    return (isinstance(value, type) and value.__module__ == "numpy") or hasattr(value, "dtype")
+from . import random
 
 
 def _cuda():
     """simt as a module of another name, so that `from numba.cuda.random import ...` works, too."""
-    from . import random
-
     cuda = types.ModuleType("numba.cuda", simt.__doc__)
     cuda.__path__ = []
     cuda.__getattr__ = lambda name: getattr(simt, name)
-    cuda.random = random
-    cuda.types = types.SimpleNamespace(**_types())
+    cuda.random, cuda.types = random, simt.types
     return cuda
 
 
@@ -46,7 +33,8 @@ def install():
         numba.__path__ = []
         numba.__version__ = "0.0"
         numba.types = cuda.types
-        vars(numba).update(_types())
+        vars(numba).update(simt.types.NAMES)
         numba.__getattr__ = _no_numba
     numba.cuda = cuda
-    sys.modules |= {"numba": numba, "numba.cuda": cuda, "numba.cuda.random": cuda.random}
+    modules = {"numba": numba, "cuda": cuda, "cuda.random": random, "types": simt.types}
+    sys.modules |= {("numba." if name != "numba" else "") + name: m for name, m in modules.items()}

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..errors import CompileError, at_line
+from .types import Type
 
 # Nodes that the core looks into; of others it knows the kind.
 _KNOWN = frozenset(
@@ -65,8 +66,8 @@ def program_of(function):
     a list of (container, name, object found there)."""
     walker = _Program()
     walker.number_of(function)
-    for f in walker.functions:  # grows while it is walked
-        walker.trees.append(_Function(walker, f).tree())
+    for f, signature in walker.functions:  # grows while it is walked
+        walker.trees.append(_Function(walker, f).tree(signature))
     return tuple(walker.trees), walker.reads
 
 
@@ -90,10 +91,10 @@ class _Program:
     def __init__(self):
         self.functions, self.trees, self.reads = [], [], []
 
-    def number_of(self, function):
-        if function not in self.functions:
-            self.functions.append(function)
-        return self.functions.index(function)
+    def number_of(self, function, signature=None):
+        if (function, signature) not in self.functions:
+            self.functions.append((function, signature))
+        return self.functions.index((function, signature))
 
 
 class _Function:
@@ -105,7 +106,8 @@ class _Function:
         self.names = set(self.code.co_varnames) | set(self.code.co_cellvars)
         self.cells = dict(zip(self.code.co_freevars, function.__closure__ or (), strict=True))
 
-    def tree(self):
+    def tree(self, signature):
+        """`signature`: what parameters and the result are converted to, or None."""
         place = (self.code.co_firstlineno, 1, 0)
         node = self._definition(place)
         arguments = node.args
@@ -116,7 +118,14 @@ class _Function:
                 "functions of kernels have neither defaults nor * nor keyword-only parameters",
             )
         names = tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args))
-        return (node.name, self.file, self._place(node), names, self._fields(node.body))
+        self.result = getattr(signature, "return_type", None)
+        where = self._place(node)
+        converted = [
+            ("Assign", "", where, (_block([_name(n, where)]), _cast(t, _name(n, where), where)))
+            for n, t in zip(names, signature.args if signature else (), strict=bool(signature))
+            if isinstance(t, Type)
+        ]
+        return (node.name, self.file, where, names, (*converted, *self._fields(node.body)))
 
     def _definition(self, place):
         try:
@@ -130,17 +139,24 @@ class _Function:
         except SyntaxError:
             module = ast.Module([], [])
         ast.increment_lineno(module, first - 1 - indented)
+        self.lines, self.first = lines, first
         for node in ast.walk(module):
             if isinstance(node, ast.FunctionDef) and node.name == self.function.__name__:
-                self.lines = lines
-                self.first = first
                 return node
+            if isinstance(node, ast.Lambda) and self._is_own(node):
+                made = ast.FunctionDef("<lambda>", node.args, [ast.Return(node.body)])
+                return ast.fix_missing_locations(ast.copy_location(made, node))
         raise at_line(
             CompileError,
             f"the source of `{self.function.__name__}` cannot be read",
             (self.file, *place),
             ["kernels are compiled from their source: a `def` in a file or a notebook's cell"],
         )
+
+    def _is_own(self, node):
+        """Lines may hold several lambdas."""
+        code = compile(ast.Expression(node), "", "eval").co_consts[0]
+        return (code.co_code, code.co_varnames) == (self.code.co_code, self.code.co_varnames)
 
     def _place(self, node):
         """Columns count characters, where ast counts bytes."""
@@ -177,6 +193,8 @@ class _Function:
                 return self._meaning(value, n, where)
         if isinstance(n, ast.Name):
             return ("Name", n.id, where, ())
+        if isinstance(n, ast.Return) and n.value and isinstance(self.result, Type):
+            return ("Return", "", where, (_cast(self.result, self._node(n.value), where),))
         if isinstance(n, ast.Tuple):
             return ("Tuple", "", where, self._fields(n.elts))
         fields = [f for f in n._fields if f not in _SKIPPED] if kind in _KNOWN else []
@@ -232,8 +250,27 @@ class _Function:
         module = (getattr(python, "__module__", None) or "").split(".")[0]
         own = python is not value or module not in _CONSTANT
         if isinstance(python, types.FunctionType) and own:
-            return ("Function", "", where, self.program.number_of(python))
+            signature = getattr(value, "parameter_types", lambda: None)()
+            return ("Function", "", where, self.program.number_of(python, signature))
         return ("Object", _object_name(value), where, ())
+
+
+def _block(nodes):
+    return ("Block", "", _NOWHERE, tuple(nodes))
+
+
+def _name(text, where):
+    return ("Name", text, where, ())
+
+
+def _cast(type, value, where):
+    """A call of the type."""
+    return (
+        "Call",
+        "",
+        where,
+        (("Object", _object_name(type), where, ()), _block([value]), _block([])),
+    )
 
 
 _CONSTANT = ("numpy", "math", "picokernel", "numba", "builtins")
@@ -252,6 +289,11 @@ def _object_name(value):
     if numba_type and str(value) in _core.dtype_names:
         return f"dtype.{value}"
     return f"{'numpy' if module == 'picokernel' else module or 'an object'}.{name}"
+
+
+@_object_name.register
+def _(value: Type):
+    return f"dtype.{value.name}"
 
 
 @_object_name.register
