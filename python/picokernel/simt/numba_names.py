@@ -1,5 +1,7 @@
 """What Numba's CUDA target calls other names, or knows and kernels here have no need of."""
 
+import types
+
 from ..errors import LaunchError
 
 # Options of Numba's decorator that choose how a GPU's compiler works, and nothing that a kernel means.
@@ -49,11 +51,13 @@ class Dispatcher:
     extensions = ()
 
     @property
-    def py_func(self):
+    def py_func(self) -> types.FunctionType:
+        """The function that was decorated."""
         return self.python_function
 
     @property
-    def signatures(self):
+    def signatures(self) -> list:
+        """For each declared signature the types of its arguments."""
         return [s.args for s in self._signatures]
 
     def specialize(self, *args):
@@ -66,17 +70,19 @@ class Dispatcher:
         return self
 
     def inspect_llvm(self, signature=None):
+        """The IR, where Numba has LLVM's: of one signature, or a dict by signature."""
         return self._inspected(signature, None)
 
     def inspect_asm(self, signature=None):
+        """The loops that native code is made of, where Numba has PTX: as `inspect_llvm`."""
         return self._inspected(signature, "cpu")
 
     def inspect_types(self, file=None):
+        """Prints the IR, with the types of all values."""
         for text in self.inspect_llvm().values():
             print(text, file=file)
 
     def _inspected(self, signature, backend):
-        """IR where Numba has LLVM's, loops where it has PTX: of one signature, or by signature."""
         if signature is not None:
             return self._text_for(signature, backend)
         return {s.args: self._text_for(s, backend) for s in self._signatures}
