@@ -54,14 +54,15 @@ Node node(const std::string& file, nb::handle tuple) {
   return n;
 }
 
-// ((name, file, place, parameters, statements), ...)
+// ((name, file, place, parameters, statements, captured), ...)
 frontend::threads::Program program(nb::handle tuple) {
   frontend::threads::Program all;
   for (const nb::handle f : tuple) {
     const auto file = nb::cast<std::string>(f[1]);
     Function made{.name = nb::cast<std::string>(f[0]),
                   .where = location(file, f[2]),
-                  .parameters = nb::cast<std::vector<std::string>>(f[3])};
+                  .parameters = nb::cast<std::vector<std::string>>(f[3]),
+                  .captured = nb::cast<size_t>(f[5])};
     for (const nb::handle s : f[4]) made.body.push_back(node(file, s));
     all.push_back(std::move(made));
   }

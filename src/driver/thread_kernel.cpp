@@ -113,10 +113,12 @@ void ThreadKernel::launch(std::span<const Arg> args, const Grid& grid,
     throw LaunchError(Diagnostic{.message = describe() + message, .notes = std::move(notes)});
   };
   if (args.size() != parameters().size()) {
+    const size_t captured = program_[0].captured;
     std::string list;
-    for (const std::string& p : parameters()) list += (list.empty() ? "" : ", ") + p;
-    fail(" takes " + std::to_string(parameters().size()) + " arguments, " +
-             std::to_string(args.size()) + " were given",
+    for (size_t i = 0; i + captured < parameters().size(); ++i)
+      list += (i == 0 ? "" : ", ") + parameters()[i];
+    fail(" takes " + std::to_string(parameters().size() - captured) + " arguments, " +
+             std::to_string(args.size() - captured) + " were given",
          {"parameters: " + list});
   }
   const auto& [x, y, z] = grid.threads;

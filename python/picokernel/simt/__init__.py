@@ -34,6 +34,11 @@ gridsize = Intrinsic("gridsize", "gridsize(n): how many threads the grid has.")
 syncthreads = Intrinsic("syncthreads", "Waits for all threads of the block.")
 syncthreads_count = Intrinsic("syncthreads_count", "Waits; how many threads gave true.")
 syncthreads_and = Intrinsic("syncthreads_and", "Waits; whether all threads gave true.")
+threadfence = Intrinsic(
+    "threadfence", "What was written before is seen before what is written after."
+)
+threadfence_block = Intrinsic("threadfence_block", "The same, for the threads of the block.")
+threadfence_system = Intrinsic("threadfence_system", "The same, for the whole system.")
 syncthreads_or = Intrinsic("syncthreads_or", "Waits; whether any thread gave true.")
 
 
@@ -43,6 +48,7 @@ def _members(name, members, doc):
 
 shared = _members("shared", "array", "shared.array(shape, dtype): memory of a block.")
 local = _members("local", "array", "local.array(shape, dtype): memory of a thread.")
+const = _members("const", "array_like", "const.array_like(x): an array from outside, read only.")
 atomic = _members(
     "atomic",
     "add sub min max nanmin nanmax and_ or_ xor inc dec exch cas",

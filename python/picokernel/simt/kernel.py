@@ -28,7 +28,7 @@ class Jit(Dispatcher):
         self._backend = backend or ""
         self._fastmath = fastmath
         self._seed = seed
-        self._reads, self._kernel, self._kernels = [], None, {}
+        self._reads, self._kernel, self._kernels, self._captured = [], None, {}, ()
         functools.update_wrapper(self, function)
         for signature in signatures:
             self._check_signature(signature)
@@ -72,7 +72,8 @@ class Jit(Dispatcher):
 
     def ir(self, *args, backend=None):
         """The IR's text for these arguments: as the front end makes it, or as `backend` gets it."""
-        return self._compiled().text(backend or "", args)
+        kernel = self._compiled()
+        return kernel.text(backend or "", (*args, *self._captured))
 
     def parameter_types(self):
         """The declared types of a device function's parameters and of its result, or None."""
@@ -115,7 +116,7 @@ class Jit(Dispatcher):
 
     def _compiled(self):
         if self._kernel is None or not unchanged(self._reads):
-            program, self._reads = program_of(self.python_function)
+            program, self._captured, self._reads = program_of(self.python_function)
             self._kernel = self._kernels.get(program)
             if self._kernel is None:
                 self._kernel = _core.ThreadKernel(program, self._fastmath)
@@ -135,7 +136,8 @@ class Launch:
         jit = self._jit
         if jit._signatures:
             args = declared.apply(jit.__name__, jit._signatures, args)
-        jit._compiled().launch(jit._backend, *self._grid, args, jit._seed)
+        kernel = jit._compiled()
+        kernel.launch(jit._backend, *self._grid, args + jit._captured, jit._seed)
 
 
 def _signatures_of(given):

@@ -24,6 +24,7 @@ _KNOWN = frozenset(
         "BoolOp",
         "Compare",
         "IfExp",
+        "Slice",
         "Call",
         "keyword",
         "Assign",
@@ -62,13 +63,23 @@ class Intrinsic:
 
 
 def program_of(function):
-    """What the core compiles, and what that depends on: the tuple of functions, the kernel first, and
-    a list of (container, name, object found there)."""
+    """What the core compiles, and what that depends on: the tuple of functions, the kernel first, the
+    arrays from outside that are its last parameters, and a list of (container, name, object found
+    there)."""
     walker = _Program()
     walker.number_of(function)
     for f, signature in walker.functions:  # grows while it is walked
         walker.trees.append(_Function(walker, f).tree(signature))
-    return tuple(walker.trees), walker.reads
+    name, file, place, parameters, body, _ = walker.trees[0]
+    captured = tuple(walker.captured.values())
+    kernel = (name, file, place, (*parameters, *walker.captured), body, len(captured))
+    return (kernel, *walker.trees[1:]), tuple(map(_read_only, captured)), walker.reads
+
+
+def _read_only(array):
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def unchanged(reads):
@@ -90,11 +101,23 @@ def _found(container, name):
 class _Program:
     def __init__(self):
         self.functions, self.trees, self.reads = [], [], []
+        self.captured = {}  # by the parameter's name
 
     def number_of(self, function, signature=None):
         if (function, signature) not in self.functions:
             self.functions.append((function, signature))
         return self.functions.index((function, signature))
+
+    def captured_as(self, array, name):
+        """The name of the parameter that the array is."""
+        for known, other in self.captured.items():
+            if other is array:
+                return known
+        own = {n for f, _ in self.functions for n in f.__code__.co_varnames}
+        while name in self.captured or name in own:
+            name += "_"
+        self.captured[name] = array
+        return name
 
 
 class _Function:
@@ -125,7 +148,7 @@ class _Function:
             for n, t in zip(names, signature.args if signature else (), strict=bool(signature))
             if isinstance(t, Type)
         ]
-        return (node.name, self.file, where, names, (*converted, *self._fields(node.body)))
+        return (node.name, self.file, where, names, (*converted, *self._fields(node.body)), 0)
 
     def _definition(self, place):
         try:
@@ -244,6 +267,9 @@ class _Function:
             return ("Tuple", "", where, tuple(self._meaning(v, n, where) for v in value))
         if isinstance(value, str):
             return ("Constant", "", where, ())
+        if isinstance(value, np.ndarray):
+            name = n.id if isinstance(n, ast.Name) else getattr(n, "attr", "array")
+            return ("Captured", self.program.captured_as(value, name), where, ())
         if isinstance(value, Intrinsic):
             return ("Object", f"simt.{value.name}", where, ())
         python = getattr(value, "python_function", value)

@@ -15,6 +15,7 @@ using ir::ValueId;
 namespace {
 
 constexpr size_t kDeepest = 100;  // calls inside of calls
+constexpr int64_t kWarp = 32;
 
 uint64_t axis_of(std::string_view name) { return static_cast<uint64_t>(name.back() - 'x'); }
 
@@ -72,6 +73,15 @@ Thing Compiler::call_object(const std::string& name, const Node& n) {
   if (name.starts_with("builtins.")) return call_builtin(name, n);
   const size_t dot = name.find('.');
   const std::string module = name.substr(0, dot), function = name.substr(dot + 1);
+  if (function == "frexp" || function == "modf") {
+    no_keywords(n, name);
+    Thing t{.kind = Thing::Kind::tuple};
+    const bool whole = function == "modf";
+    for (const char* part :
+         {whole ? "modf_fraction" : "frexp_mantissa", whole ? "modf_whole" : "frexp_exponent"})
+      t.items.push_back(threads::of(apply(part, numbers(n), n)));
+    return t;
+  }
   const Ufunc* u = module == "numpy" || module == "math" ? find_ufunc(function) : nullptr;
   if (u == nullptr || u->part) {
     const auto near = nearest(function, ufunc_names());
@@ -94,7 +104,7 @@ Thing Compiler::call_object(const std::string& name, const Node& n) {
               std::to_string(given),
           {"hint: outputs and options are not for kernels"});
   // Of integers, math's functions give Python's floats.
-  if (module == "math" && u->loops != Loops::integer)
+  if (module == "math" && u->loops != Loops::integer && u->loops != Loops::scaled)
     for (Value& v : operands)
       if (const PromotedType t = state_.type(v); !t.weak && !is_float(t.dtype))
         v = cast(DType::f64, threads::of(v), n).number;
@@ -156,8 +166,17 @@ Thing Compiler::call_builtin(const std::string& name, const Node& n) {
     return t;
   }
   if (what == "round") {
-    takes(1, 1);
-    return cast(DType::i64, threads::of(apply("rint", numbers(n), n)), n);
+    takes(1, 2);
+    const std::vector<Value> x = numbers(n);
+    if (x.size() == 1) return cast(DType::i64, threads::of(apply("rint", x, n)), n);
+    const Value ten{.kind = Value::Kind::literal, .weak = true, .literal = 10.0};
+    const DType type = state_.type(x[0]).dtype;
+    const Value scale = cast(is_float(type) ? type : DType::f64,
+                             threads::of(apply("power", std::array{ten, x[1]}, n)), n)
+                            .number;
+    const Value scaled = apply("multiply", std::array{x[0], scale}, n);
+    return threads::of(
+        apply("true_divide", std::array{apply("rint", std::array{scaled}, n), scale}, n));
   }
   if (what == "int" || what == "float" || what == "bool") {
     takes(1, 1);
@@ -183,6 +202,23 @@ Value Compiler::thread_value(Opcode opcode, uint64_t axis) {
   if (!v.valid())
     in_block(ir::Module::body(), [&] { v = b_.value(opcode, {}, axis, {{.dtype = DType::i64}}); });
   return {.id = v};
+}
+
+// Of the thread in its warp: threads are numbered with x fastest.
+Value Compiler::lane() {
+  std::array<ValueId, 3> id;
+  std::array<ValueId, 2> dim;
+  for (uint64_t axis = 0; axis < 3; ++axis) id[axis] = thread_value(Opcode::thread_id, axis).id;
+  for (uint64_t axis = 0; axis < 2; ++axis) dim[axis] = thread_value(Opcode::block_dim, axis).id;
+  if (lane_.valid()) return {.id = lane_};
+  in_block(ir::Module::body(), [&] {
+    const ValueId plane = b_.value(Opcode::mul, {id[2], dim[1]});
+    const ValueId row = b_.value(Opcode::add, {plane, id[1]});
+    const ValueId before = b_.value(Opcode::mul, {row, dim[0]});
+    const ValueId number = b_.value(Opcode::add, {before, id[0]});
+    lane_ = b_.value(Opcode::and_, {number, i64(kWarp - 1)});
+  });
+  return {.id = lane_};
 }
 
 // The thread's index in the grid along an axis, or how many there are.
@@ -224,6 +260,9 @@ Thing Compiler::call_thread(const std::string& name, const Node& n) {
     return threads::of(thread_value(Opcode::block_dim, axis_of(what)));
   if (what.starts_with("gridDim."))
     return threads::of(thread_value(Opcode::grid_dim, axis_of(what)));
+  if (what == "warpsize")
+    return threads::of({.kind = Value::Kind::literal, .weak = true, .literal = int64_t{kWarp}});
+  if (what == "laneid") return threads::of(lane());
   if (what == "shared.array" || what == "local.array") return own_memory(n, what == "shared.array");
   no_keywords(n, name);
   if (what == "grid" || what == "gridsize") return ids(n, what == "gridsize");
@@ -273,9 +312,21 @@ Thing Compiler::call_thread(const std::string& name, const Node& n) {
     takes(1);
     return threads::of(apply("cbrt", numbers(n), n));
   }
-  if (what == "popc") {
+  if (what == "popc" || what == "clz" || what == "ffs" || what == "brev") {
     takes(1);
-    return cast(DType::i32, threads::of(apply("bitwise_count", numbers(n), n)), n);
+    return bits(what, n);
+  }
+  if (what == "const.array_like") {
+    takes(1);
+    const Thing t = expression(call.arguments[0]);
+    if (t.kind != Thing::Kind::array)
+      error(n, "`simt.const.array_like` of " + describe(t),
+            {"it takes an array", "hint: a NumPy array of a global or closure variable"});
+    return t;
+  }
+  if (what.starts_with("threadfence")) {
+    takes(0);
+    return {};
   }
   error(n, "`" + name + "` cannot be called in kernels", {"hint: see docs/thread-kernels.md"});
 }
@@ -315,6 +366,56 @@ Thing Compiler::atomic(const std::string& name, const Node& n) {
     operands.push_back(converted);
   }
   return threads::of({.id = b_.value(known->opcode, operands)});
+}
+
+// simt.popc, clz, ffs and brev, of integers; narrow ones are taken as 32 bits, as on CUDA.
+Thing Compiler::bits(const std::string& name, const Node& n) {
+  const Value given = number(Call(n).arguments[0]);
+  DType type = state_.type(given).dtype;
+  if (is_bool(type)) type = DType::i32;
+  if (!is_integer(type))
+    error(n, "`simt." + name + "` of " + frontend::describe(state_.type(given)),
+          {"it takes an integer", "hint: convert it, as in np.int32(x)"});
+  at(n);
+  if (name == "popc" || size_of(type) < 4)
+    type = size_of(type) < 4 ? (is_signed(type) && name != "popc" ? DType::i32 : DType::u32) : type;
+  const DType own = type;
+  const bool wide = size_of(type) == 8;
+  const DType word = wide ? DType::u64 : DType::u32;
+  const DType narrow = state_.type(given).dtype;
+  ValueId x = state_.convert(given, narrow);
+  // Bits of a narrow negative number are those that it has.
+  if (is_signed(narrow) && name == "popc" && size_of(narrow) < 4)
+    x = b_.cast(x, size_of(narrow) == 1 ? DType::u8 : DType::u16);
+  x = b_.cast(x, word);
+  const auto literal = [&](uint64_t v) { return b_.constant(ir::cast({DType::u64, v}, word)); };
+  const auto ones = [&](ValueId v) { return b_.cast(b_.value(Opcode::popcount, {v}), DType::i32); };
+  const auto i32 = [&](int64_t v) { return b_.constant(ir::cast(ir::Scalar::of(v), DType::i32)); };
+  const int width = wide ? 64 : 32;
+  if (name == "popc") return threads::of({.id = ones(x)});
+  if (name == "clz") {
+    for (int by = 1; by < width; by *= 2)
+      x = b_.value(Opcode::or_,
+                   {x, b_.value(Opcode::shr, {x, literal(static_cast<uint64_t>(by))})});
+    return threads::of({.id = b_.value(Opcode::sub, {i32(width), ones(x)})});
+  }
+  const ValueId zero = literal(0), one = literal(1);
+  if (name == "ffs") {
+    const ValueId lowest = b_.value(Opcode::and_, {x, b_.value(Opcode::sub, {zero, x})});
+    const ValueId below = ones(b_.value(Opcode::sub, {lowest, one}));
+    const ValueId none = b_.value(Opcode::eq, {x, zero});
+    const ValueId found = b_.value(Opcode::add, {below, i32(1)});
+    return threads::of({.id = b_.value(Opcode::select, {none, i32(0), found})});
+  }
+  for (int by = width / 2; by > 0; by /= 2) {
+    const uint64_t all = ~uint64_t{0} >> (64 - width);
+    const uint64_t low = all / ((uint64_t{1} << by) + 1);  // every other group of `by` bits
+    const ValueId count = literal(static_cast<uint64_t>(by)), mask = literal(low);
+    const ValueId up = b_.value(Opcode::shl, {b_.value(Opcode::and_, {x, mask}), count});
+    const ValueId down = b_.value(Opcode::and_, {b_.value(Opcode::shr, {x, count}), mask});
+    x = b_.value(Opcode::or_, {up, down});
+  }
+  return threads::of({.id = b_.cast(x, own)});
 }
 
 // ---- Functions of the program: inlined

@@ -2,6 +2,7 @@
 #include "frontend/threads/compiler.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/verifier.h"
 #include "support/check.h"
@@ -108,6 +109,8 @@ Thing Compiler::array_parameter(const std::string& name, const Argument& argumen
     ranges_.know(t.array.shape.back(), {0, kMaxSize});
   }
   t.array.strides.resize(rank);
+  t.array.axes.resize(rank);
+  std::iota(t.array.axes.begin(), t.array.axes.end(), size_t{0});
   if (!argument.contiguous)
     for (size_t d = 0; d < rank; ++d)
       t.array.strides[d] = b_.param({.dtype = DType::i64}, name + "_stride" + std::to_string(d));
@@ -132,6 +135,7 @@ void Compiler::parameters(const Function& kernel) {
       a.strides[d - 1] =
           a.strides[d].valid() ? b_.value(Opcode::mul, {a.strides[d], a.shape[d]}) : a.shape[d];
   }
+  parameters_ = scope_->names;
   const std::set<std::string> assigned = assigned_names(kernel.body);
   const Node where{.kind = "Name", .where = kernel.where};
   for (const std::string& name : kernel.parameters)
@@ -175,6 +179,8 @@ std::string Compiler::describe(const Thing& t) const {
       return frontend::describe(state_.type(t.number));
     case Thing::Kind::tuple:
       return "a tuple";
+    case Thing::Kind::slice:
+      return "a slice";
     case Thing::Kind::array:
       return "an array of " + std::string(numpy_name(state_.m.type(t.array.pointer).dtype));
     case Thing::Kind::dtype:

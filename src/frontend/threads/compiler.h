@@ -17,7 +17,7 @@ struct Array {
   ir::ValueId pointer = {}, offset = {};  // offset: invalid: 0
   std::vector<ir::ValueId> shape;         // invalid: not known, as of dynamic shared memory
   std::vector<ir::ValueId> strides;       // invalid: 1
-  size_t axis = 0;                        // of the whole array, where this part's first one is
+  std::vector<size_t> axes;               // which ones of the whole array they are
 };
 
 // What an expression gives.
@@ -26,6 +26,7 @@ struct Thing {
     nothing,  // None
     number,   // a scalar
     tuple,    // `items`
+    slice,    // `items`: start, stop and step, or nothing
     array,
     dtype,     // a type, to convert to
     object,    // a function or name of Python's, by what it means
@@ -92,6 +93,15 @@ class Compiler {
   void while_statement(const Node& s, const std::set<std::string>& live_after);
   void for_statement(const Node& s, const std::set<std::string>& live_after);
 
+  // What a for loop goes over: range(from, to, step), and what the target is at each of these.
+  struct Turns {
+    ValueId from, to, step;
+    std::function<Thing(ValueId)> at;
+  };
+  Turns turns_of(const Node& iterable);
+  Turns turns_of_range(const Node& iterable);
+  Turns turns_of_items(const Thing& t, const Node& where);
+
   // A number that a region changes: of a variable, or in a tuple of one.
   struct Carried {
     std::string name;
@@ -147,6 +157,10 @@ class Compiler {
   Thing element(const Array& a, std::span<const Thing> indices, const Node& where);
   void store(const Array& a, std::span<const Thing> indices, const Thing& value, const Node& where);
   Array at_index(const Array& a, std::span<const Thing> indices, const Node& where);
+  ValueId in_bounds(const Array& a, size_t d, const Value& index, const Node& where);
+  void keep_slice(const Array& a, size_t d, const Thing& slice, Array& part, const Node& where);
+  void advance(Array& a, ValueId by, ValueId stride);
+  void fill(const Array& to, const Thing& value, const Node& where);
   std::vector<Thing> indices(const Node& n);
   ValueId offset(const Array& a);
   Array memory(ir::OpId allocation, std::span<const int64_t> shape);
@@ -160,10 +174,12 @@ class Compiler {
   Thing call_builtin(const std::string& name, const Node& n);
   Thing call_function(size_t function, const Node& n);
   Thing atomic(const std::string& name, const Node& n);
+  Thing bits(const std::string& name, const Node& n);
   Thing cast(DType dtype, const Thing& value, const Node& where);
   Thing ids(const Node& n, bool sizes);
   Value thread_value(ir::Opcode opcode, uint64_t axis);
   Value axis_value(bool size, uint64_t axis);
+  Value lane();
   std::vector<Value> numbers(const Node& call);
   void no_keywords(const Node& call, const std::string& name);
 
@@ -177,8 +193,10 @@ class Compiler {
   Ranges ranges_;
   std::vector<Function> functions_;  // without exits
   Scope* scope_ = nullptr;
+  Names parameters_;  // of the kernel: what captured arrays are, wherever they are read
   std::map<std::pair<ir::Opcode, uint64_t>, ValueId> ids_;  // of the kernel's start, by axis
   std::map<std::pair<bool, uint64_t>, ValueId> axis_values_;
+  ValueId lane_;
   std::vector<size_t> calling_;
   int calls_ = 0;
 };

@@ -11,7 +11,7 @@ bool is_barrier(const Node& n) { return n.is("Object") && n.text.starts_with("si
 // What differs by itself: ids of threads, and what an atomic found.
 bool differs(const Node& n) {
   return n.is("Object") && (n.text.starts_with("simt.threadIdx.") || n.text == "simt.grid" ||
-                            n.text.starts_with("simt.atomic."));
+                            n.text == "simt.laneid" || n.text.starts_with("simt.atomic."));
 }
 
 bool finds_barrier(const Program& program, std::span<const Node> nodes, std::set<size_t>& asked) {

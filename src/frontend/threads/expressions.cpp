@@ -59,7 +59,6 @@ constexpr Unsupported kExpressions[] = {
     {"DictComp", "a dict", "write a loop"},
     {"SetComp", "a set", "write a loop"},
     {"Lambda", "`lambda`", "define a function with @simt.jit(device=True)"},
-    {"Slice", "a slice", "write a loop over its indices"},
     {"Starred", "`*`", "write the items one by one"},
     {"NamedExpr", "`:=`", "assign in a statement before it"},
     {"Yield", "`yield`", "store into an array"},
@@ -80,14 +79,21 @@ Thing Compiler::expression(const Node& n) {
     if (n.text.starts_with("dtype."))
       return {.kind = Thing::Kind::dtype, .dtype = dtype_from_numpy(n.text.substr(6)).value()};
     if (n.text.starts_with("simt.threadIdx.") || n.text.starts_with("simt.blockIdx.") ||
-        n.text.starts_with("simt.blockDim.") || n.text.starts_with("simt.gridDim."))
+        n.text.starts_with("simt.blockDim.") || n.text.starts_with("simt.gridDim.") ||
+        n.text == "simt.laneid" || n.text == "simt.warpsize")
       return call_thread(n.text, n);
     return {.kind = Thing::Kind::object, .name = n.text};
   }
   if (n.is("Function"))
     return {.kind = Thing::Kind::function,
             .function = static_cast<size_t>(std::get<int64_t>(n.literal))};
+  if (n.is("Captured")) return parameters_.at(n.text);
   if (n.is("Nothing")) return {};
+  if (n.is("Slice")) {
+    Thing t{.kind = Thing::Kind::slice};
+    for (const Node& bound : n.fields) t.items.push_back(expression(bound));
+    return t;
+  }
   if (n.is("Tuple")) {
     Thing t{.kind = Thing::Kind::tuple};
     for (const Node& item : n.fields) t.items.push_back(expression(item));
@@ -340,7 +346,7 @@ Thing Compiler::attribute(const Node& n) {
   const std::string& what = n[1].text;
   if (base.kind != Thing::Kind::array)
     error(n, describe(base) + " has no attribute `" + what + "` in kernels",
-          {"arrays have some: size, shape, ndim, dtype", "hint: x.size of an array x"});
+          {"arrays have some: size, shape, ndim, dtype, strides", "hint: x.size of an array x"});
   const Array& a = base.array;
   const auto size = [&](size_t d) -> Value {
     if (!a.shape[d].valid())
@@ -358,15 +364,33 @@ Thing Compiler::attribute(const Node& n) {
     for (size_t d = 0; d < a.shape.size(); ++d) t.items.push_back(threads::of(size(d)));
     return t;
   }
-  if (what == "size") {
-    if (a.shape.empty()) return threads::of({.id = i64(1)});
-    Value product = size(0);
+  const auto item_size = static_cast<int64_t>(size_of(state_.m.type(a.pointer).dtype));
+  if (what == "size" || what == "nbytes") {
+    Value product = a.shape.empty() ? Value{.id = i64(1)} : size(0);
     for (size_t d = 1; d < a.shape.size(); ++d)
       product = apply("multiply", std::array{product, size(d)}, n);
-    return threads::of(product);
+    if (what == "size") return threads::of(product);
+    return threads::of(apply("multiply", std::array{product, Value{.id = i64(item_size)}}, n));
+  }
+  if (what == "itemsize") return threads::of({.id = i64(item_size)});
+  if (what == "strides") {
+    Thing t{.kind = Thing::Kind::tuple};
+    for (const ValueId stride : a.strides) {
+      const ValueId bytes = i64(item_size);
+      t.items.push_back(
+          threads::of({.id = stride.valid() ? b_.value(Opcode::mul, {stride, bytes}) : bytes}));
+    }
+    return t;
+  }
+  if (what == "T") {
+    Thing t = base;
+    std::ranges::reverse(t.array.shape);
+    std::ranges::reverse(t.array.strides);
+    std::ranges::reverse(t.array.axes);
+    return t;
   }
   error(n, "arrays have no attribute `" + what + "` in kernels",
-        {"they have size, shape, ndim and dtype",
+        {"they have size, shape, ndim, dtype, strides, itemsize, nbytes and T",
          "hint: write loops over elements for what is done with whole arrays"});
 }
 

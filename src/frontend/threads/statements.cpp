@@ -277,20 +277,79 @@ void Compiler::while_statement(const Node& s, const std::set<std::string>& live_
   bind(list, results);
 }
 
+Compiler::Turns Compiler::turns_of_range(const Node& iterable) {
+  const std::vector<Value> bounds = numbers(iterable);
+  if (bounds.empty() || bounds.size() > 3)
+    error(iterable, "`range` takes 1 to 3 numbers", {"hint: range(start, stop, step)"});
+  const auto bound = [&](size_t i) { return as_i64(bounds[i], iterable, "a bound of range"); };
+  Turns t;
+  t.from = bounds.size() == 1 ? i64(0) : bound(0);
+  t.to = bound(bounds.size() == 1 ? 0 : 1);
+  t.step = bounds.size() == 3 ? bound(2) : i64(1);
+  t.at = [](ValueId index) { return of({.id = index}); };
+  return t;
+}
+
+// Items of an array along its first dimension, and of a tuple.
+Compiler::Turns Compiler::turns_of_items(const Thing& t, const Node& where) {
+  if (t.kind == Thing::Kind::array && !t.array.shape.empty() && t.array.shape[0].valid())
+    return {i64(0), t.array.shape[0], i64(1), [this, t, where](ValueId index) {
+              const Thing at = of({.id = index});
+              return element(t.array, std::span(&at, 1), where);
+            }};
+  if (t.kind != Thing::Kind::tuple || t.items.empty())
+    error(where, "kernels do not loop over " + describe(t),
+          {"they loop over range(start, stop, step), arrays, tuples, enumerate(x) and zip(x, y)",
+           "hint: for i in range(x.size), and x[i] in the body"});
+  return {
+      i64(0), i64(static_cast<int64_t>(t.items.size())), i64(1), [this, t, where](ValueId index) {
+        Value item = number(t.items.back(), where, "an item");
+        for (size_t i = t.items.size() - 1; i-- > 0;) {
+          const Value is{.id = b_.value(Opcode::eq, {index, i64(static_cast<int64_t>(i))})};
+          item = apply("where", std::array{is, number(t.items[i], where, "an item"), item}, where);
+        }
+        return of(item);
+      }};
+}
+
+Compiler::Turns Compiler::turns_of(const Node& iterable) {
+  const Thing callee = iterable.is("Call") ? expression(iterable[0]) : Thing{};
+  if (callee.name == "builtins.range") return turns_of_range(iterable);
+  if (callee.name != "builtins.enumerate" && callee.name != "builtins.zip")
+    return turns_of_items(expression(iterable), iterable);
+  const std::vector<Node>& given = Call(iterable).arguments;
+  no_keywords(iterable, callee.name.substr(9));
+  const bool counts = callee.name == "builtins.enumerate";
+  if (given.empty() || (counts && given.size() > 2))
+    error(iterable,
+          "`" + callee.name.substr(9) + "` of " + std::to_string(given.size()) + " things",
+          {"hint: for i, v in enumerate(x), for v, w in zip(x, y)"});
+  std::vector<Turns> parts;
+  for (size_t i = 0; i < (counts ? 1 : given.size()); ++i) {
+    parts.push_back(turns_of(given[i]));
+    if (constant({.id = parts[i].from}) != 0 || constant({.id = parts[i].step}) != 1)
+      error(given[i], "this range does not count from 0 by 1",
+            {"hint: compute the number in the body: start + i * step"});
+  }
+  ValueId count = parts[0].to;
+  for (size_t i = 1; i < parts.size(); ++i) count = b_.value(Opcode::minimum, {count, parts[i].to});
+  const ValueId first = counts && given.size() == 2
+                            ? as_i64(number(given[1]), iterable, "where enumerate starts")
+                            : ValueId{};
+  return {i64(0), count, i64(1), [this, counts, first, parts](ValueId index) {
+            Thing t{.kind = Thing::Kind::tuple};
+            if (counts)
+              t.items.push_back(
+                  of({.id = first.valid() ? b_.value(Opcode::add, {index, first}) : index}));
+            for (const Turns& part : parts) t.items.push_back(part.at(index));
+            return t;
+          }};
+}
+
 void Compiler::for_statement(const Node& s, const std::set<std::string>& live_after) {
   const ForLoop loop(s);
-  const Thing callee = loop.iterable.is("Call") ? expression(loop.iterable[0]) : Thing{};
-  if (callee.name != "builtins.range")
-    error(loop.iterable, "kernels loop over range only",
-          {"`for i in range(start, stop, step)`",
-           "hint: for i in range(x.size), and x[i] in the body"});
-  const std::vector<Value> bounds = numbers(loop.iterable);
-  if (bounds.empty() || bounds.size() > 3)
-    error(loop.iterable, "`range` takes 1 to 3 numbers", {"hint: range(start, stop, step)"});
-  const auto bound = [&](size_t i) { return as_i64(bounds[i], loop.iterable, "a bound of range"); };
-  const ValueId from = bounds.size() == 1 ? i64(0) : bound(0);
-  const ValueId to = bound(bounds.size() == 1 ? 0 : 1);
-  const ValueId step = bounds.size() == 3 ? bound(2) : i64(1);
+  const Turns turns = turns_of(loop.iterable);
+  const ValueId from = turns.from, to = turns.to, step = turns.step;
   const std::optional<int64_t> known_step = constant({.id = step});
   if (known_step == 0)
     error(loop.iterable, "a step of 0 never ends", {"hint: `range` steps by any other integer"});
@@ -311,7 +370,7 @@ void Compiler::for_statement(const Node& s, const std::set<std::string>& live_af
   size_t first_result = 0;
   const auto turn = [&] {
     add_params(body, list);
-    assign_target(loop.target, of({.id = index}));
+    assign_target(loop.target, turns.at(index));
     statements(loop.body, live);
     require_same(names, before, s);
     return values_of(list);

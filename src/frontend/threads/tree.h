@@ -19,6 +19,7 @@ namespace picokernel::frontend::threads {
 //   Number   a number: of Python (weak) or of NumPy, whose type is `dtype`
 //   Object   what a global, closure variable or builtin means: "numpy.sqrt", "simt.grid", ...
 //   Function a function of the program, by its number
+//   Captured an array from outside: a parameter of the kernel, by name
 struct Node {
   std::string kind;
   Location where = {};
@@ -35,6 +36,7 @@ struct Function {
   Location where = {};
   std::vector<std::string> parameters = {};
   std::vector<Node> body = {};
+  size_t captured = 0;  // of a kernel: how many of its last parameters are arrays from outside
 };
 
 // The kernel is function 0; others are what it calls.
