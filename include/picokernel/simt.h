@@ -57,6 +57,7 @@ PK_API void store(TreePtr target, TreePtr value, SourceLocation where);
 PK_API void augment(TreePtr target, const char* op, TreePtr value, SourceLocation where);
 PK_API void statement(const char* kind, SourceLocation where);
 PK_API void run(TreePtr value, SourceLocation where);
+PK_API void check(TreePtr condition, std::string message, SourceLocation where);
 
 // Regions: what is written between begin and end, by run of a function of the user's.
 using Body = std::function<void()>;
@@ -446,6 +447,12 @@ inline void return_(SourceLocation where = SourceLocation::current()) {
   detail::statement("Return", where);
 }
 
+/// In checked kernels, and on ref: a launch in which the condition does not hold for a thread is a
+/// KernelError with this text, and the thread ends.
+inline void check(Operand condition, std::string message = {}) {
+  detail::check(condition.tree, std::move(message), condition.where);
+}
+
 // ---- Launches
 
 struct Extent {
@@ -468,7 +475,8 @@ struct Options {
   std::string name = "kernel";               // in messages, IR and traces
   std::vector<std::string> parameters = {};  // their names there
   FloatMode floats = {};
-  uint64_t seed = 0;  // of the order in which ref runs threads
+  bool check = false;  // indices and simt::check, on every backend
+  uint64_t seed = 0;   // of the order in which ref runs threads
 };
 
 namespace detail {

@@ -1,6 +1,10 @@
 """The errors that picokernel raises, and how diagnostics of the core become one of them."""
 
+import builtins
 import linecache
+import re
+
+_RAISED = re.compile(r"thread \(.*?\) of block \(.*?\) raises (\w+)")
 
 
 class Error(Exception):
@@ -27,6 +31,18 @@ class KernelError(Error, RuntimeError):
 
 class InternalError(Error, RuntimeError):
     """A bug in picokernel. The text holds the IR where it is known."""
+
+
+def as_raised(error):
+    """A KernelError for what a kernel raises is an exception of that class, too."""
+    found = _RAISED.match(str(error))
+    kind = getattr(builtins, found[1], None) if found else None
+    if kind is None:
+        return error
+    both = type(found[1], (KernelError, kind), {"__module__": KernelError.__module__})
+    made = both(*error.args)
+    made.diagnostics = error.diagnostics
+    return made
 
 
 def at_line(kind, message, location, notes=()):

@@ -139,6 +139,16 @@ void bind_backends(nb::module_& m) {
       },
       "Every backend by name: '' if it can run here, else why not and what to install.");
   m.def(
+      "thread_backends",
+      [] {
+        nb::dict all;
+        for (const backend::Backend* b : driver::all_backends())
+          if (b->threads != backend::Threads::none && !b->prints_only)
+            all[nb::cast(b->name)] = why_not_live(*b);
+        return all;
+      },
+      "Those that run kernels of threads, likewise.");
+  m.def(
       "backend_summaries",
       [] {
         nb::dict all;

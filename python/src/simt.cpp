@@ -130,10 +130,11 @@ void bind_simt(nb::module_& m) {
   });
   nb::class_<ThreadKernel>(m, "ThreadKernel", "A kernel of threads: of a program, as tuples.")
       .def("__init__",
-           [](ThreadKernel* self, nb::handle functions, bool fastmath) {
+           [](ThreadKernel* self, nb::handle functions, bool fastmath, bool check) {
              new (self) ThreadKernel(
                  program(functions),
-                 {.accuracy = fastmath ? Accuracy::fast : Accuracy::strict, .fastmath = fastmath});
+                 {.accuracy = fastmath ? Accuracy::fast : Accuracy::strict, .fastmath = fastmath},
+                 check);
            })
       .def("launch",
            [](const ThreadKernel& k, const std::string& decorated, nb::handle blocks,

@@ -240,6 +240,13 @@ void run(TreePtr value, SourceLocation where) {
   write({.kind = "Expr", .where = at, .fields = {node(value, at)}}, at);
 }
 
+void check(TreePtr condition, std::string message, SourceLocation where) {
+  const Location at = place(where);
+  write(
+      {.kind = "Assert", .where = at, .text = std::move(message), .fields = {node(condition, at)}},
+      at);
+}
+
 void branch(TreePtr condition, const Body& then, const Body& otherwise, SourceLocation where) {
   const Location at = place(where);
   std::vector<Node> yes = region(then, at), no;
@@ -286,7 +293,7 @@ struct AnyKernel::State {
       : definition(program[0].where),
         parameters(std::move(of)),
         seed(options.seed),
-        kernel(std::move(program), options.floats) {}
+        kernel(std::move(program), options.floats, options.check) {}
 
   Location definition;
   std::vector<Parameter> parameters;

@@ -2,6 +2,8 @@
 #include "driver/thread_kernel.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "driver/signature.h"
 #include "frontend/state.h"
@@ -83,11 +85,43 @@ std::string ThreadKernel::describe() const {
          std::to_string(where.line) + ")";
 }
 
+frontend::threads::Options ThreadKernel::options_for(const backend::Backend* backend) const {
+  const bool interpreted = backend != nullptr && backend->threads == backend::Threads::interpreted;
+  return {.floats = floats_, .checks = interpreted, .guards = check_ || interpreted};
+}
+
+void ThreadKernel::raise_reported(std::span<const int64_t> report, const Variant& v,
+                                  const Grid& grid) const {
+  using namespace frontend::threads;
+  if (report[kLeastKey] == std::numeric_limits<int64_t>::max()) return;
+  const Site& site = v.sites[static_cast<size_t>(report[kLeastKey] % kMaxSites)];
+  const int64_t number = report[kLeastKey] / kMaxSites;
+  const auto& [x, y, z] = grid.threads;
+  const auto text = [](int64_t n, const std::array<int64_t, 3>& of) {
+    return "(" + std::to_string(n % of[0]) + ", " + std::to_string(n / of[0] % of[1]) + ", " +
+           std::to_string(n / (of[0] * of[1])) + ")";
+  };
+  const std::string thread = "thread " + text(number % (x * y * z), grid.threads) + " of block " +
+                             text(number / (x * y * z), grid.blocks);
+  Diagnostic d{.location = site.where};
+  if (!site.exception.empty()) {
+    d.message =
+        thread + " raises " + site.exception + (site.message.empty() ? "" : ": " + site.message);
+  } else {
+    const bool told = report[kClaimedKey] == report[kLeastKey];
+    const std::string array = site.array.empty() ? "an array" : "`" + site.array + "`";
+    d.message = thread + " has " +
+                (told ? "the index " + std::to_string(report[kIndex]) : "an index out of bounds") +
+                " along axis " + std::to_string(site.axis) + " of " + array +
+                (told ? ", whose size there is " + std::to_string(report[kSize]) : "");
+    d.notes = {"hint: guard it, as by `if i < x.size`"};
+  }
+  throw KernelError(std::move(d));
+}
+
 ir::Module ThreadKernel::module(std::span<const Arg> args,
                                 const backend::Backend* emitted_by) const {
-  const bool checks = emitted_by != nullptr && emitted_by->threads == backend::Threads::interpreted;
-  ir::Module made =
-      frontend::threads::compile(program_, kinds_of(args), {.floats = floats_, .checks = checks});
+  ir::Module made = frontend::threads::compile(program_, kinds_of(args), options_for(emitted_by));
   return emitted_by == nullptr ? made : lower_threads_for(*emitted_by, std::move(made));
 }
 
@@ -99,9 +133,8 @@ const ThreadKernel::Variant& ThreadKernel::variant(std::span<const Arg> args,
   if (known != variants_.end()) return *known->second;
   auto made = std::make_unique<Variant>();
   const runtime::FpControlScope fp_control;  // constants are folded here
-  made->module = std::make_shared<const ir::Module>(frontend::threads::compile(
-      program_, key.second,
-      {.floats = floats_, .checks = backend.threads == backend::Threads::interpreted}));
+  made->module = std::make_shared<const ir::Module>(
+      frontend::threads::compile(program_, key.second, options_for(&backend), &made->sites));
   made->written = written_by(*made->module, key.second);
   made->compiled = compile_threads(backend, made->module);
   return *variants_.emplace(std::move(key), std::move(made)).first->second;
@@ -153,7 +186,14 @@ void ThreadKernel::launch(std::span<const Arg> args, const Grid& grid,
            {"hint: pass np.int64(...) to compute in int64"});
   }
   if (std::ranges::any_of(grid.blocks, [](int64_t n) { return n == 0; })) return;
+  std::array<int64_t, frontend::threads::kReportSlots> report{std::numeric_limits<int64_t>::max(),
+                                                              -1, 0, 0};
+  if (options_for(&backend).guards) {
+    params.push_back(reinterpret_cast<uint64_t>(report.data()));
+    reach.push_back({0, frontend::threads::kReportSlots});
+  }
   v.compiled->executable->launch(params, reach, grid, seed);
+  raise_reported(report, v, grid);
 }
 
 }  // namespace picokernel::driver

@@ -16,8 +16,9 @@ namespace picokernel::driver {
 
 class ThreadKernel {
  public:
-  ThreadKernel(frontend::threads::Program program, FloatMode floats)
-      : program_(std::move(program)), floats_(floats) {}
+  /// A checked kernel reports what it raises and indices out of bounds, on every backend.
+  ThreadKernel(frontend::threads::Program program, FloatMode floats, bool check)
+      : program_(std::move(program)), floats_(floats), check_(check) {}
 
   /// Checks the arguments, then runs the kernel for each thread of the grid; a grid without blocks
   /// runs nothing. Throws CompileError, LaunchError, and KernelError where a check of the backend
@@ -35,14 +36,20 @@ class ThreadKernel {
     std::shared_ptr<const ir::Module> module;
     std::shared_ptr<const Compiled> compiled;
     std::vector<bool> written;  // by argument
+    std::vector<frontend::threads::Site> sites;
   };
   using Key = std::pair<const backend::Backend*, std::vector<frontend::threads::Argument>>;
 
   const Variant& variant(std::span<const Arg> args, const backend::Backend& backend) const;
   std::string describe() const;
+  frontend::threads::Options options_for(const backend::Backend* backend) const;
+  /// Throws KernelError for what the launch has reported.
+  void raise_reported(std::span<const int64_t> report, const Variant& v,
+                      const runtime::Grid& grid) const;
 
   const frontend::threads::Program program_;
   const FloatMode floats_;
+  const bool check_;
   mutable std::mutex mutex_;
   mutable std::map<Key, std::unique_ptr<const Variant>> variants_;
 };

@@ -210,15 +210,18 @@ def test_the_sentence_on_the_posts_call():
 
 def test_debugging_finds_the_race(tmp_path):
     """The page's kernels are compiled from a file of them."""
-    racing, right = code_blocks("debugging.md", "python")
+    racing, right, checked = code_blocks("debugging.md", "python")
     (shown,) = code_blocks("debugging.md", "text")
     (tmp_path / "racing.py").write_text(racing)
-    (tmp_path / "right.py").write_text(racing[: racing.index("@simt.jit")] + right)
+    imports = racing[: racing.index("@simt.jit")]
+    (tmp_path / "right.py").write_text(imports + right)
+    (tmp_path / "checked.py").write_text(imports + checked)
     with pytest.raises(pk.KernelError) as found:
         runpy.run_path(str(tmp_path / "racing.py"))
     lines = [line for line in str(found.value).splitlines() if "File" not in line]
     assert lines == shown.splitlines()
     runpy.run_path(str(tmp_path / "right.py"))
+    runpy.run_path(str(tmp_path / "checked.py"))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ smooth[blocks, 256](x, y)
 smooth.forall(x.size)(x, y)
 """
 
+from .. import _core
 from . import types
 from .device_array import *  # noqa: F403
 from .device_array import __all__ as _host
@@ -18,6 +19,12 @@ from .reduce import Reduce, reduce
 from .tree import Intrinsic
 from .types import *  # noqa: F403
 from .types import __all__ as _types
+
+
+def backends():
+    """Backends that run kernels of threads, by name: "" if it can run here, else why not and what to
+    install."""
+    return _core.thread_backends()
 
 
 def _axes(name, doc):
@@ -67,4 +74,4 @@ clz = Intrinsic("clz", "How many leading bits are not set.")
 ffs = Intrinsic("ffs", "The number of the lowest bit that is set, from 1; 0 if none is.")
 
 _kernels = [name for name, value in vars().items() if isinstance(value, Intrinsic)]
-__all__ = ["Jit", "Reduce", "jit", "reduce", "types", *_kernels, *_host, *_types]
+__all__ = ["Jit", "Reduce", "backends", "jit", "reduce", "types", *_kernels, *_host, *_types]

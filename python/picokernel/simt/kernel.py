@@ -4,7 +4,7 @@ import functools
 import operator
 
 from .. import _core
-from ..errors import LaunchError
+from ..errors import KernelError, LaunchError, as_raised
 from . import signatures as declared
 from .numba_names import Dispatcher, read_options
 from .tree import program_of, unchanged
@@ -17,7 +17,7 @@ class Jit(Dispatcher):
     """A function of threads. `kernel[grid, block](...)` runs it for each thread; as a `device`
     function it is called from others, which it becomes part of."""
 
-    def __init__(self, function, signatures, device, backend, fastmath, seed):
+    def __init__(self, function, signatures, device, backend, fastmath, check, seed):
         if getattr(function, "__code__", None) is None:
             raise LaunchError(f"@simt.jit takes a Python function, not a {type(function).__name__}")
         if backend is not None:
@@ -26,7 +26,7 @@ class Jit(Dispatcher):
         self._device = device
         self._signatures = signatures
         self._backend = backend or ""
-        self._fastmath = fastmath
+        self._fastmath, self._check = fastmath, check
         self._seed = seed
         self._reads, self._kernel, self._kernels, self._captured = [], None, {}, ()
         functools.update_wrapper(self, function)
@@ -119,7 +119,7 @@ class Jit(Dispatcher):
             program, self._captured, self._reads = program_of(self.python_function)
             self._kernel = self._kernels.get(program)
             if self._kernel is None:
-                self._kernel = _core.ThreadKernel(program, self._fastmath)
+                self._kernel = _core.ThreadKernel(program, self._fastmath, self._check)
                 self._kernels[program] = self._kernel
         return self._kernel
 
@@ -137,7 +137,10 @@ class Launch:
         if jit._signatures:
             args = declared.apply(jit.__name__, jit._signatures, args)
         kernel = jit._compiled()
-        kernel.launch(jit._backend, *self._grid, args + jit._captured, jit._seed)
+        try:
+            kernel.launch(jit._backend, *self._grid, args + jit._captured, jit._seed)
+        except KernelError as error:
+            raise as_raised(error) from None
 
 
 def _signatures_of(given):
@@ -160,7 +163,9 @@ def jit(
     compiled at once, numbers are converted, and other arrays are refused. `device=True` makes a
     function for kernels to call. `backend` names where it runs: "cpu", the default, or "ref", which
     interprets it with checks, its threads in an order that follows from `seed`. `fastmath` is that of
-    `picokernel.kernel`. Options of Numba's that say how a GPU's compiler works are accepted. Raises
+    `picokernel.kernel`. With `check=True` (Numba's `debug`) an `assert` that fails, a `raise` and an index
+    out of bounds end the launch as an error, of the lowest thread that meets one; without it assertions
+    cost nothing. Options of Numba's that say how a GPU's compiler works are accepted. Raises
     CompileError at the launch that meets what cannot be compiled, or here if there is a signature;
     LaunchError if arguments or grid do not fit, KernelError if a check fails."""
     check = read_options(numba, check)
@@ -170,5 +175,5 @@ def jit(
         or (hasattr(function, "return_type"))
     ):
         signatures = [] if function is None else _signatures_of(function)
-        return lambda f: Jit(f, signatures, device, backend, fastmath, seed)
-    return Jit(function, [], device, backend, fastmath, seed)
+        return lambda f: Jit(f, signatures, device, backend, fastmath, check, seed)
+    return Jit(function, [], device, backend, fastmath, check, seed)

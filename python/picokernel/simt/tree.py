@@ -216,12 +216,37 @@ class _Function:
                 return self._meaning(value, n, where)
         if isinstance(n, ast.Name):
             return ("Name", n.id, where, ())
+        if isinstance(n, ast.Assert):
+            message = "" if n.msg is None else self._literal(n.msg)
+            return ("Assert", message, where, (self._node(n.test),))
+        if isinstance(n, ast.Raise):
+            return self._raise(n, where)
         if isinstance(n, ast.Return) and n.value and isinstance(self.result, Type):
             return ("Return", "", where, (_cast(self.result, self._node(n.value), where),))
         if isinstance(n, ast.Tuple):
             return ("Tuple", "", where, self._fields(n.elts))
         fields = [f for f in n._fields if f not in _SKIPPED] if kind in _KNOWN else []
         return (kind, "", where, self._fields(getattr(n, f) for f in fields))
+
+    def _literal(self, n):
+        try:
+            return str(ast.literal_eval(n))
+        except (ValueError, TypeError):
+            self._fail(
+                n, "this text is not a constant", "write it out: the launch says which thread"
+            )
+
+    def _raise(self, n, where):
+        named, arguments = n.exc, []
+        if isinstance(named, ast.Call):
+            named, arguments = named.func, named.args
+        kind = self._look_up(named) if isinstance(named, (ast.Name, ast.Attribute)) else _MISSING
+        if not (isinstance(kind, type) and issubclass(kind, Exception)) or (
+            getattr(builtins, kind.__name__, None) is not kind
+        ):
+            self._fail(n, "kernels raise Python's own exceptions", 'raise ValueError("negative")')
+        message = ", ".join(map(self._literal, arguments))
+        return ("Raise", kind.__name__, where, (("Text", message, _NOWHERE, ()),))
 
     def _look_up(self, n):
         """The Python object that a name or an attribute is, unless the function computes it."""

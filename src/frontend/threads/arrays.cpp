@@ -45,7 +45,7 @@ Array Compiler::at_index(const Array& a, std::span<const Thing> indices, const N
           std::to_string(indices.size()) + " indices for an array of " +
               std::to_string(a.shape.size()) + " dimensions",
           {"an element has an index for each dimension", "hint: x[i, j] of a 2-d array"});
-  Array part{.pointer = a.pointer, .offset = a.offset};
+  Array part{.pointer = a.pointer, .offset = a.offset, .inside = a.inside};
   for (size_t d = 0; d < a.shape.size(); ++d) {
     if (d >= indices.size() || indices[d].kind == Thing::Kind::slice) {
       part.shape.push_back(a.shape[d]);
@@ -55,6 +55,10 @@ Array Compiler::at_index(const Array& a, std::span<const Thing> indices, const N
       continue;
     }
     const ValueId at = in_bounds(a, d, number(indices[d], where, "an index"), where);
+    if (options_.guards && !options_.checks && a.shape[d].valid()) {
+      const ValueId inside = guard(a, d, at, where);
+      part.inside = part.inside.valid() ? b_.value(Opcode::and_, {part.inside, inside}) : inside;
+    }
     advance(part, at, a.strides[d]);
   }
   return part;
@@ -142,7 +146,8 @@ Thing Compiler::element(const Array& a, std::span<const Thing> indices, const No
   if (!part.shape.empty()) return {.kind = Thing::Kind::array, .array = std::move(part)};
   at(where);
   const ValueId offset = this->offset(part);
-  return threads::of({.id = b_.load(part.pointer, offset)});
+  return threads::of({.id = where_inside(part, state_.m.type(part.pointer).dtype,
+                                         [&] { return b_.load(part.pointer, offset); })});
 }
 
 void Compiler::store(const Array& a, std::span<const Thing> indices, const Thing& value,
@@ -162,7 +167,10 @@ void Compiler::store(const Array& a, std::span<const Thing> indices, const Thing
   at(where);
   const ValueId converted = state_.convert(v, state_.m.type(part.pointer).dtype);
   const ValueId offset = this->offset(part);
-  b_.store(converted, part.pointer, offset);
+  if (!part.inside.valid()) return b_.store(converted, part.pointer, offset);
+  const ir::BlockId yes = b_.new_block(), no = b_.new_block();
+  in_block(yes, [&] { b_.store(converted, part.pointer, offset); });
+  b_.op_with_regions(Opcode::if_, {part.inside}, {yes, no});
 }
 
 // In the function's own block: one memory, however often the place is passed.

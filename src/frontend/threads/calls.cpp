@@ -365,7 +365,8 @@ Thing Compiler::atomic(const std::string& name, const Node& n) {
     }
     operands.push_back(converted);
   }
-  return threads::of({.id = b_.value(known->opcode, operands)});
+  return threads::of(
+      {.id = where_inside(at, dtype, [&] { return b_.value(known->opcode, operands); })});
 }
 
 // simt.popc, clz, ffs and brev, of integers; narrow ones are taken as 32 bits, as on CUDA.

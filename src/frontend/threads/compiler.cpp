@@ -33,7 +33,7 @@ bool Join::add(PromotedType type) {
 // First with variables of Python numbers alone as weak as these, so that `s = 0.0` sums float32 in
 // float32; what stays weak becomes int64 or float64, and the rest follows. Types only ever widen.
 ir::Module compile(const Program& program, std::span<const Argument> arguments,
-                   const Options& options) {
+                   const Options& options, std::vector<Site>* sites) {
   Joins joins;
   while (true) {
     Compiler compiler(program, arguments, options, joins);
@@ -45,6 +45,7 @@ ir::Module compile(const Program& program, std::span<const Argument> arguments,
           if (const PromotedType t = join.common(); t.weak) weak = join.add({t.dtype, false});
       if (!compiler.widened() && !weak) {
         ir::verify_or_throw(made, "the front end of threads");
+        if (sites != nullptr) *sites = std::move(compiler.sites());
         return made;
       }
     } catch (const CompileError&) {
@@ -63,7 +64,11 @@ Compiler::Compiler(const Program& program, std::span<const Argument> arguments,
       state_(program.at(0).name, {}),
       b_(state_.b),
       ranges_(state_.m) {
-  for (const Function& f : program) functions_.push_back(structure_exits(program, f));
+  for (const Function& f : program) {
+    Function checked = f;
+    checked.body = with_checks(f.body, options.guards, functions_.empty());
+    functions_.push_back(structure_exits(program, checked));
+  }
 }
 
 ir::Module Compiler::run() {
@@ -127,6 +132,8 @@ void Compiler::parameters(const Function& kernel) {
     else
       scope_->names[name] = of({.weak = a.weak, .id = b_.param({.dtype = a.dtype}, name)});
   }
+  if (options_.guards)
+    report_ = b_.param({.kind = ir::TypeKind::ptr, .dtype = DType::i64}, "report");
   // Products of sizes, behind all parameters.
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (arguments_[i].kind != Argument::Kind::array || !arguments_[i].contiguous) continue;

@@ -1,6 +1,8 @@
 // The state of compiling one kernel: scopes, variables, and the module under construction.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +20,7 @@ struct Array {
   std::vector<ir::ValueId> shape;         // invalid: not known, as of dynamic shared memory
   std::vector<ir::ValueId> strides;       // invalid: 1
   std::vector<size_t> axes;               // which ones of the whole array they are
+  ir::ValueId inside = {};                // all indices so far are in bounds; invalid: not asked
 };
 
 // What an expression gives.
@@ -59,6 +62,7 @@ class Compiler {
   ir::Module run();
   /// This build has found wider types: it has to be done again.
   bool widened() const { return widened_; }
+  std::vector<Site>& sites() { return sites_; }
 
  private:
   using ValueId = ir::ValueId;
@@ -167,6 +171,22 @@ class Compiler {
   Thing own_memory(const Node& call, bool shared);
   ValueId i64(int64_t v);
 
+  // checks.cpp
+  ValueId number_in_grid();
+  void report(Site site, ValueId index, ValueId size);
+  ValueId guard(const Array& a, size_t d, ValueId at, const Node& where);
+  /// What `make` gives where the access is in bounds, else 0.
+  template <class F>
+  ValueId where_inside(const Array& part, DType type, F make) {
+    if (!part.inside.valid()) return make();
+    const ir::BlockId yes = b_.new_block(), no = b_.new_block();
+    in_block(yes, [&] { b_.op(ir::Opcode::yield, {make()}); });
+    in_block(no, [&] { b_.op(ir::Opcode::yield, {zero({.dtype = type})}); });
+    const ir::OpId op =
+        b_.op_with_regions(ir::Opcode::if_, {part.inside}, {yes, no}, {{.dtype = type}});
+    return state_.m.ops[op].results[0];
+  }
+
   // calls.cpp
   Thing call(const Node& n);
   Thing call_object(const std::string& name, const Node& n);
@@ -196,7 +216,9 @@ class Compiler {
   Names parameters_;  // of the kernel: what captured arrays are, wherever they are read
   std::map<std::pair<ir::Opcode, uint64_t>, ValueId> ids_;  // of the kernel's start, by axis
   std::map<std::pair<bool, uint64_t>, ValueId> axis_values_;
-  ValueId lane_;
+  ValueId lane_, number_in_grid_;
+  ValueId report_;  // of a guarded kernel: its last parameter
+  std::vector<Site> sites_;
   std::vector<size_t> calling_;
   int calls_ = 0;
 };

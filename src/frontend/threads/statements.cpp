@@ -21,8 +21,6 @@ constexpr Unsupported kStatements[] = {
     {"With", "`with`", "write its statements out"},
     {"Try", "`try`", "test for what may fail before it does: if i < x.size"},
     {"TryStar", "`try`", "test for what may fail before it does: if i < x.size"},
-    {"Raise", "`raise`", "store a code into an array of errors, and look at it after the launch"},
-    {"Assert", "`assert`", "store a code into an array of errors, and look at it after the launch"},
     {"Delete", "`del`", "leave it out: variables end with the function"},
     {"Import", "`import`", "import outside of the kernel"},
     {"ImportFrom", "`import`", "import outside of the kernel"},
@@ -54,6 +52,9 @@ void Compiler::statement(const Node& s, const std::set<std::string>& live_after)
     while_statement(s, live_after);
   } else if (s.is("For")) {
     for_statement(s, live_after);
+  } else if (s.is("Raise")) {
+    at(s);
+    report({.where = s.where, .exception = s.text, .message = s[0].text}, {}, {});
   } else if (s.is("Expr")) {
     if (!s[0].is("Constant")) expression(s[0]);  // a text that documents
   } else if (!s.is("Pass")) {

@@ -19,6 +19,8 @@ namespace picokernel::frontend::threads {
 //   Number   a number: of Python (weak) or of NumPy, whose type is `dtype`
 //   Object   what a global, closure variable or builtin means: "numpy.sqrt", "simt.grid", ...
 //   Function a function of the program, by its number
+//   Raise    its text is the exception's class, its field the message
+//   Assert   its text is the message
 //   Captured an array from outside: a parameter of the kernel, by name
 struct Node {
   std::string kind;
@@ -79,6 +81,10 @@ std::set<std::string> assigned_names(std::span<const Node> statements);
 /// Names whose values on entry the statements may read, where `after` are those read behind them.
 /// Of statements without exits.
 std::set<std::string> live_before(std::span<const Node> statements, std::set<std::string> after);
+
+/// The same statements with assertions as branches that raise, and a return behind what a kernel
+/// raises; without assertions, and CompileError for `raise`, unless the kernel is guarded.
+std::vector<Node> with_checks(std::span<const Node> statements, bool guarded, bool kernel);
 
 /// The same function without return, break and continue. The function's value is assigned to
 /// ".result". What follows an exit goes into the other branch where one side leaves and nothing
