@@ -15,6 +15,7 @@ _EXPERIMENTS = [
     "auto",
     "profilers",
     "mlx",
+    "threads",
     "all",
 ]
 
@@ -159,7 +160,7 @@ def _parser():
         "works",
         nargs="*",
         metavar="WORK",
-        help="FILE.py::kernel, yours; for elementwise rows of its table, or all (default: the first)",
+        help="FILE.py::kernel, yours; for elementwise and threads rows of their tables, or all",
     )
     bench.add_argument("--backends", type=_names, help="such as numpy,cpu (default: all live)")
     bench.add_argument("--sizes", type=_sizes, help="such as 1e3,1e6 (default: each experiment's)")

@@ -123,6 +123,24 @@ std::array<int64_t, 3> dimensions(nb::handle tuple) {
 
 }  // namespace
 
+// A kernel with its grid, called with arguments.
+struct Launch {
+  const driver::ThreadKernel& kernel;
+  std::string backend;
+  runtime::Grid grid;
+  uint64_t seed;
+
+  void operator()(nb::handle args) const {
+    const backend::Backend& chosen = backend_of_threads(backend);
+    const Arguments arguments(kernel, args);
+    {
+      const nb::gil_scoped_release unlocked;
+      kernel.launch(arguments.list, grid, chosen, seed);
+    }
+    arguments.write_back();
+  }
+};
+
 void bind_simt(nb::module_& m) {
   using driver::ThreadKernel;
   m.def("_read_as_array", [](nb::handle subclass) {
@@ -136,18 +154,6 @@ void bind_simt(nb::module_& m) {
                  {.accuracy = fastmath ? Accuracy::fast : Accuracy::strict, .fastmath = fastmath},
                  check);
            })
-      .def("launch",
-           [](const ThreadKernel& k, const std::string& decorated, nb::handle blocks,
-              nb::handle threads, int64_t shared_bytes, nb::handle args, uint64_t seed) {
-             const backend::Backend& backend = backend_of_threads(decorated);
-             const Arguments arguments(k, args);
-             const runtime::Grid grid{dimensions(blocks), dimensions(threads), shared_bytes};
-             {
-               const nb::gil_scoped_release unlocked;
-               k.launch(arguments.list, grid, backend, seed);
-             }
-             arguments.write_back();
-           })
       .def(
           "text",
           [](const ThreadKernel& k, const std::string& backend, nb::handle args) {
@@ -156,6 +162,18 @@ void bind_simt(nb::module_& m) {
             return ir::print(k.module(Arguments(k, args).list, emitter));
           },
           "The IR: as the front end makes it, or as a backend gets it.");
+  nb::class_<Launch>(m, "ThreadLaunch", "A kernel of threads with its grid.")
+      .def(
+          "__init__",
+          [](Launch* self, const ThreadKernel& k, std::string decorated, nb::handle blocks,
+             nb::handle threads, int64_t shared_bytes, uint64_t seed) {
+            new (self) Launch{k,
+                              std::move(decorated),
+                              {dimensions(blocks), dimensions(threads), shared_bytes},
+                              seed};
+          },
+          nb::keep_alive<1, 2>())
+      .def("__call__", [](const Launch& l, nb::args args) { l(args); });
 }
 
 }  // namespace picokernel::python

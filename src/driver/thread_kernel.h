@@ -1,6 +1,7 @@
 // A kernel of threads that can be launched: compiled once for each kind of arguments and backend.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,8 @@ class ThreadKernel {
 
  private:
   struct Variant {
+    const backend::Backend* backend = nullptr;
+    std::vector<frontend::threads::Argument> kinds;
     std::shared_ptr<const ir::Module> module;
     std::shared_ptr<const Compiled> compiled;
     std::vector<bool> written;  // by argument
@@ -52,6 +55,7 @@ class ThreadKernel {
   const bool check_;
   mutable std::mutex mutex_;
   mutable std::map<Key, std::unique_ptr<const Variant>> variants_;
+  mutable std::atomic<const Variant*> last_ = nullptr;  // of the last launch; none is ever dropped
 };
 
 }  // namespace picokernel::driver

@@ -21,6 +21,7 @@ from . import (
     on_mlx,
     page,
     profilers,
+    threads,
     users,
 )
 
@@ -33,8 +34,9 @@ EXPERIMENTS = {
     "auto": auto,
     "profilers": profilers,
     "mlx": on_mlx,
+    "threads": threads,
 }
-_ALL = ("elementwise", "breakdown", "chain", "intensity", "mlx", "costs")
+_ALL = ("elementwise", "breakdown", "chain", "intensity", "mlx", "threads", "costs")
 _OURS = ("numpy", "cpu", "mlx")  # by default, of those that are live
 
 
@@ -73,9 +75,11 @@ def _measures(args, chosen):
     own = [word for word in args.works if users.is_users(word)]
     for word in own:
         users.check_callable(users.load(word)[2], word)
-    if args.works and not {"elementwise", "breakdown"} & set(chosen):
+    if args.works and not {"elementwise", "breakdown", "threads"} & set(chosen):
         raise LaunchError(f"bench {args.what} has no rows to choose from")
-    if len(own) > 1 or (len(own) < len(args.works) and "elementwise" not in chosen):
+    if len(own) > 1 or (
+        len(own) < len(args.works) and not {"elementwise", "threads"} & set(chosen)
+    ):
         raise LaunchError(f"bench {args.what} takes one kernel, as FILE.py::kernel")
 
     def repeats(default):
@@ -95,6 +99,9 @@ def _measures(args, chosen):
         "costs": lambda: costs.costs(repeats(7), args.peers, _say),
         "auto": lambda: auto.auto(args.sizes, backends, _say),
         "profilers": lambda: profilers.profilers(args.sizes, backends, repeats(7), _say),
+        "threads": lambda: threads.threads(
+            args.works if args.what == "threads" else (), repeats(5), args.peers, _say
+        ),
         "mlx": lambda: on_mlx.on_mlx(args.sizes, repeats(9), _say),
     }
 

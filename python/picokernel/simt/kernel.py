@@ -11,6 +11,7 @@ from .tree import program_of, unchanged
 from .types import Array, Signature, Type, signature_of
 
 _THREADS = 256  # of a block, where forall chooses
+_KEPT_LAUNCHES = 256  # of one kernel
 
 
 class Jit(Dispatcher):
@@ -29,6 +30,7 @@ class Jit(Dispatcher):
         self._fastmath, self._check = fastmath, check
         self._seed = seed
         self._reads, self._kernel, self._kernels, self._captured = [], None, {}, ()
+        self._launches = {}  # by configuration
         functools.update_wrapper(self, function)
         for signature in signatures:
             self._check_signature(signature)
@@ -50,11 +52,19 @@ class Jit(Dispatcher):
                 f"the kernel '{self.__name__}' is launched by [grid, block], [grid, block, stream] or "
                 "[grid, block, stream, bytes of dynamic shared memory]"
             )
+        # 1.0 equals 1 and is none: a dict tells them apart by their types alone.
+        kinds = [type(part) for part in configuration]
+        plain = kinds == [int, int] or _is_plain(configuration)
+        if plain and configuration in self._launches:
+            return self._launches[configuration]
         blocks = self._dimensions(configuration[0], "grid", 0, 2**31 - 1)
         threads = self._dimensions(configuration[1], "block", 1, 1024)
-        return Launch(
+        made = Launch(
             self, blocks, threads, operator.index(configuration[3]) if configuration[3:] else 0
         )
+        if plain and len(self._launches) < _KEPT_LAUNCHES:
+            self._launches[configuration] = made
+        return made
 
     def configure(self, grid, block, stream=0, shared_bytes=0):
         """The same as [grid, block, stream, shared_bytes]."""
@@ -131,16 +141,31 @@ class Launch:
     def __init__(self, jit, blocks, threads, shared_bytes):
         self._jit = jit
         self._grid = (blocks, threads, shared_bytes)
+        self._made = (None, None)  # of a kernel, its launch: one reference, for other threads
 
     def __call__(self, *args):
         jit = self._jit
         if jit._signatures:
             args = declared.apply(jit.__name__, jit._signatures, args)
-        kernel = jit._compiled()
+        kernel = jit._kernel
+        if kernel is None or not unchanged(jit._reads):
+            kernel = jit._compiled()
+        of, launch = self._made
+        if of is not kernel:
+            launch = _core.ThreadLaunch(kernel, jit._backend, *self._grid, jit._seed)
+            self._made = (kernel, launch)
         try:
-            kernel.launch(jit._backend, *self._grid, args + jit._captured, jit._seed)
+            launch(*args, *jit._captured)
         except KernelError as error:
             raise as_raised(error) from None
+
+
+def _is_plain(configuration):
+    """Of ints and tuples of them alone: equal ones mean the same."""
+    return all(
+        type(part) is int or (type(part) is tuple and all(type(n) is int for n in part))
+        for part in configuration
+    )
 
 
 def _signatures_of(given):
