@@ -28,9 +28,9 @@ struct Artifact {
   std::vector<PrintedOp> operations = {};  // source-printing backends
 };
 
-// How kernels of threads run: not at all; each thread of a grid interpreted; or as loops over the
-// grid, which pass lower_threads makes.
-enum class Threads : uint8_t { none, interpreted, loops };
+// How kernels of threads run: not at all; each thread of a grid interpreted; as loops over the grid,
+// which pass lower_threads makes; or as they are, by a device that has grids.
+enum class Threads : uint8_t { none, interpreted, loops, grid };
 
 struct Backend {
   std::string_view name;
@@ -65,6 +65,7 @@ struct Backend {
   bool binary = false;           // what it emits is no text
   bool returns_results = false;  // results stay results; else they become written parameters
   Threads threads = Threads::none;
+  bool threads_only = false;  // it runs no kernels of arrays
 };
 
 }  // namespace picokernel::backend

@@ -10,6 +10,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/mlx/mlx.h"
 #include "backend/numpy/numpy.h"
+#include "backend/opencl/opencl.h"
 #include "backend/ref/ref.h"
 #ifdef PICOKERNEL_HAVE_LLVM
 #include "backend/cpu/cpu.h"
@@ -23,7 +24,7 @@ constexpr const backend::Backend* kBackends[] = {
     &backend::cpu_backend,   &backend::llvm_backend, &backend::asm_backend, &backend::obj_backend,
 #endif
     &backend::numpy_backend, &backend::mlx_backend,  &backend::ref_backend, &backend::c_backend,
-    &backend::cuda_backend,
+    &backend::cuda_backend,  &backend::opencl_backend,
 };
 
 }  // namespace

@@ -320,6 +320,10 @@ std::shared_ptr<const Compiled> compile_threads(const backend::Backend& backend,
       problem->notes.push_back("hint: backend 'ref' does, slowly: @simt.jit(backend=\"ref\")");
       throw CompileError(std::move(*problem));
     }
+  if (backend.threads == backend::Threads::grid)
+    if (std::vector<Diagnostic> refused = backend.check(lower_threads_for(backend, *kernel));
+        !refused.empty())
+      throw CompileError(std::move(refused));
   if (backend.target != nullptr) check_environment();
   // What is interpreted reports the user's names and lines.
   const bool shown = backend.threads == backend::Threads::interpreted;

@@ -23,6 +23,7 @@ std::string live_names() {
 
 std::string why_not_from_cpp(const Backend& b) {
   if (b.open == nullptr) return "prints source here and runs from Python";
+  if (b.threads_only) return "runs kernels of threads only";
   return b.why_not_live();
 }
 

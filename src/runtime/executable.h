@@ -29,8 +29,8 @@ class Executable {
  public:
   virtual ~Executable() = default;
   virtual void launch(const uint64_t* params) = 0;
-  /// A kernel of threads. Only interpreters look at `reach`; `seed` decides their order of threads.
-  /// The others have six more parameters: blocks, then threads of a block, along x, y and z.
+  /// A kernel of threads. `reach` is what interpreters check and devices copy; `seed` decides
+  /// interpreters' order of threads. Loops over the grid have six more parameters: blocks, then threads of a block, along x, y and z.
   virtual void launch(std::span<const uint64_t> params, std::span<const Reach> reach,
                       const Grid& grid, uint64_t seed);
 };

@@ -160,7 +160,7 @@ std::string check(const Program& p, uint64_t seed) {
              ir::print(after);
   }
   for (const backend::Backend* b : driver::all_backends()) {
-    if (b->open == nullptr || !b->why_not_live().empty()) continue;
+    if (b->open == nullptr || b->threads_only || !b->why_not_live().empty()) continue;
     const std::string what = difference(expected, run_on(*b, p, seed));
     if (!what.empty()) return "backend " + std::string(b->name) + ": " + what;
   }

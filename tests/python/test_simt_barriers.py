@@ -5,7 +5,7 @@ import picokernel as pk
 import pytest
 from picokernel import simt
 
-LIVE = [name for name in ("ref", "cpu") if not pk.backends().get(name, "absent")]
+LIVE = [name for name in ("ref", "cpu", "opencl") if not pk.backends().get(name, "absent")]
 
 
 @pytest.fixture
@@ -19,12 +19,12 @@ def checked(kernel, grid, block, *args):
     return str(e.value)
 
 
-@pytest.fixture(params=[("ref", 0), ("ref", 1), ("ref", 2), ("cpu", 0)], ids=str)
+@pytest.fixture(params=[("ref", 0), ("ref", 1), ("ref", 2), ("cpu", 0), ("opencl", 0)], ids=str)
 def jit(request):
-    """Several orders of threads, and native code."""
+    """Several orders of threads, and native code, and a device's."""
     backend, seed = request.param
     if backend not in LIVE:
-        pytest.skip("cpu does not run here")
+        pytest.skip(f"{backend} does not run here")
     return simt.jit(backend=backend, seed=seed)
 
 
@@ -209,7 +209,7 @@ def test_what_the_checker_finds_in_shared_memory():
 
 def test_what_cpu_does_not_run():
     if "cpu" not in LIVE:
-        pytest.skip("cpu does not run here")
+        pytest.skip(f"{backend} does not run here")
 
     @simt.jit(device=True)
     def meet(n):

@@ -172,9 +172,10 @@ def results(kernel, grid, block, n):
 
 @pytest.mark.parametrize("meets", [False, True], ids=["alone", "barriers"])
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
-def test_native_code_gives_the_interpreters_bits(seed, meets):
-    if pk.backends().get("cpu", "absent"):
-        pytest.skip("cpu does not run here")
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])
+def test_compiled_code_gives_the_interpreters_bits(backend, seed, meets):
+    if pk.backends().get(backend, "absent"):
+        pytest.skip(f"{backend} does not run here")
     source = Writer(seed).kernel(meets)
     name = f"<random {seed} {meets}>"
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
@@ -183,8 +184,8 @@ def test_native_code_gives_the_interpreters_bits(seed, meets):
     kernel = simt.jit(names["k"])
     for grid, block in (((3, 16)), ((1, 64))):
         outcomes = []
-        for backend in ("ref", "cpu"):
-            with pk.use(backend):
+        for name in ("ref", backend):
+            with pk.use(name):
                 outcomes.append(results(kernel, grid, block, seed % 5 + 1))
         for expected, got in zip(*outcomes, strict=True):
             np.testing.assert_array_equal(got, expected, err_msg=source)

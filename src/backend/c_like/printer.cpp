@@ -63,7 +63,7 @@ void Printer::count_uses(BlockId id, const Op* owner) {
     }
     for (const BlockId region : op.regions) count_uses(region, &op);
     for (const ValueId v : op.results) blocks_[v.value] = id;
-    allocates_ |= op.opcode == Opcode::alloc;
+    allocates_ |= op.opcode == Opcode::alloc && dialect_.threads == nullptr;
   }
 }
 
@@ -106,11 +106,30 @@ const std::string& Printer::name(ValueId v, std::string_view wish) {
   return texts_[v.value].text;
 }
 
+// Is there shared memory of the launch's size?
+bool uses_dynamic(const ir::Module& m) {
+  bool found = false;
+  walk(m, [&](OpId id) {
+    found |= m.ops[id].opcode == Opcode::shared && m.ops[id].attribute == 0;
+  });
+  return found;
+}
+
 std::string Printer::signature() {
   std::string text = (allocates_ ? "int " : std::string(dialect_.function)) + function_name(m_);
   std::string params;
-  for (const ValueId v : m_.params())
-    params += (params.empty() ? "" : ", ") + declared(v) + texts_[v.value].text;
+  for (const ValueId v : m_.params()) {
+    const bool pointer = m_.type(v).kind == TypeKind::ptr;
+    params += params.empty() ? "" : ", ";
+    if (pointer && !dialect_.memory_parameters.empty())
+      params += fill(dialect_.memory_parameters, {texts_[v.value].text});
+    else if (is_bool(m_.type(v).dtype) && !pointer && !dialect_.bool_parameter.empty())
+      params += std::string(dialect_.bool_parameter) + " " + texts_[v.value].text;
+    else
+      params += declared(v) + texts_[v.value].text;
+  }
+  if (uses_dynamic(m_) && !dialect_.threads->dynamic_parameter.empty())
+    params += (params.empty() ? "" : ", ") + std::string(dialect_.threads->dynamic_parameter);
   return text + "(" + (params.empty() ? "void" : params) + ")";
 }
 
@@ -118,11 +137,16 @@ std::string Printer::function() {
   if (allocates_) names_.reserve("status"), names_.reserve("done");
   open(signature() + " {");
   for (const ValueId v : m_.params())
-    if (uses_[v.value] == 0) line("(void)" + texts_[v.value].text + ";");
+    if (uses_[v.value] == 0 && dialect_.memory_parameters.empty())
+      line("(void)" + texts_[v.value].text + ";");
+    else if (m_.type(v).kind == TypeKind::ptr && !dialect_.memory_pointer.empty())
+      line(declared(v) + texts_[v.value].text + " = (" + declared(v) + ")" +
+           fill(dialect_.memory_pointer, {texts_[v.value].text}) + ";");
+  declare_votes();
   if (allocates_) line("int status = -1;");
   walk(m_, [&](OpId id) {
     const Op& op = m_.ops[id];
-    if (op.opcode != Opcode::alloc) return;
+    if (op.opcode != Opcode::alloc || !allocates_) return;
     mutable_[op.results[0].value] = true;
     line(declared(op.results[0]) + name(op.results[0], "memory") + " = 0;");
   });
@@ -134,7 +158,7 @@ std::string Printer::function() {
     line("return status;");
   }
   close();
-  return std::move(out_);
+  return helper_text_ + out_;
 }
 
 void Printer::line(const std::string& text) {
@@ -160,6 +184,7 @@ void Printer::statement(OpId id) {
   if (op.opcode == Opcode::constant) return constant(op);
   if (op.opcode == Opcode::load) return load(op);
   if (op.opcode == Opcode::store) return store(op);
+  if (dialect_.threads != nullptr && of_threads(op)) return;
   if (op.opcode == Opcode::alloc) return alloc(op);
   if (op.opcode == Opcode::parallel) return parallel(op);
   if (op.opcode == Opcode::for_) return for_loop(op);
@@ -221,7 +246,7 @@ void Printer::free_memory(BlockId id, bool again) {
     const Op& op = m_.ops[at];
     if (!again)
       for (const BlockId region : op.regions) free_memory(region, false);
-    if (op.opcode != Opcode::alloc) continue;
+    if (op.opcode != Opcode::alloc || !allocates_) continue;
     const std::string& memory = texts_[op.results[0].value].text;
     line(fill(dialect_.free, {memory}));
     if (again) line(memory + " = 0;");
@@ -294,8 +319,34 @@ void Printer::for_loop(const Op& op) {
   close();
 }
 
+// The end of the loop is decided where its turns end, which PoCL asks for where barriers lie on the
+// way: elsewhere its threads part.
+void Printer::meeting_loop(const Op& op) {
+  const ir::WhileView view{op};
+  declare_carried(op, view.inits(),
+                  {m_.blocks[view.condition()].params, m_.blocks[view.body()].params});
+  const std::string type(dialect_.values[static_cast<size_t>(DType::b1)]);
+  const std::string goes_on = names_.unique("goes_on");
+  const ValueId decided = m_.ops[m_.blocks[view.condition()].ops.back()].operands[0];
+  line(type + " " + goes_on + ";");
+  const auto decide = [&] {
+    block(view.condition());
+    line(goes_on + " = " + at(decided, Text::binary) + ";");
+    line(std::string(dialect_.threads->barrier));
+  };
+  decide();
+  open("while (" + goes_on + ") {");
+  block(view.body());
+  hand_on(view.body(), op.results);
+  decide();
+  close();
+}
+
 void Printer::while_loop(const Op& op) {
   const ir::WhileView view{op};
+  if (std::ranges::any_of(m_.blocks[view.condition()].ops,
+                          [&](OpId id) { return ir::info(m_.ops[id].opcode).barrier(); }))
+    return meeting_loop(op);
   declare_carried(op, view.inits(),
                   {m_.blocks[view.condition()].params, m_.blocks[view.body()].params});
   // The condition is an expression, or statements and an expression.

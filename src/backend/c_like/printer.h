@@ -19,12 +19,15 @@ namespace picokernel::backend::c_like {
 /// The name of the kernel's function.
 std::string function_name(const ir::Module& m);
 
+/// Does the kernel of threads use shared memory of the launch's size?
+bool uses_dynamic(const ir::Module& m);
+
 class Printer {
  public:
   Printer(const ir::Module& m, const Dialect& dialect);
   /// "void pk_f(const float *x, int64_t n)".
   std::string signature();
-  /// The function, signature and body.
+  /// The function, signature and body; before it the functions that its atomics call.
   std::string function();
 
  private:
@@ -59,8 +62,16 @@ class Printer {
   void store(const ir::Op& op);
   void alloc(const ir::Op& op);
   void parallel(const ir::Op& op);
+  bool of_threads(const ir::Op& op);  // false: it is none of theirs
+  void shared(const ir::Op& op);
+  void local_array(const ir::Op& op);
+  void declare_votes();
+  void vote(const ir::Op& op);
+  void atomic(const ir::Op& op);
+  std::string helper(const ir::Op& op);  // the function that does it, made if it is the first
   void for_loop(const ir::Op& op);
   void while_loop(const ir::Op& op);
+  void meeting_loop(const ir::Op& op);  // whose condition holds a barrier
   void branch(const ir::Op& op);
   void declare_carried(const ir::Op& op, std::span<const ir::ValueId> inits,
                        std::initializer_list<std::span<const ir::ValueId>> params);
@@ -75,6 +86,9 @@ class Printer {
   std::vector<bool> stays_, mutable_;  // by value: needs a variable; a pointer written through
   std::vector<ir::BlockId> blocks_;    // by value: where it is defined
   bool several_types_ = false, allocates_ = false;
+  std::string votes_;  // the block's counter, where there is one
+  std::vector<std::string> helpers_;
+  std::string helper_text_;
   int indent_ = 0;
   std::string out_;
 };
