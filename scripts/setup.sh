@@ -201,6 +201,14 @@ install_browser() {
   say "Chromium could not be installed: tests of HTML pages will be skipped. All else works."
 }
 
+# Kernels of threads run on OpenCL's CPU driver in the tests. Where there is none, those tests are skipped.
+install_opencl() {
+  if [ -e /etc/OpenCL/vendors/pocl.icd ]; then return 0; fi
+  if command -v apt-get >/dev/null && choose_apt && has_candidate pocl-opencl-icd &&
+    logged "installing by apt-get: pocl-opencl-icd" "${apt[@]}" install -y --no-install-recommends pocl-opencl-icd ocl-icd-libopencl1; then return 0; fi
+  say "PoCL could not be installed: the opencl backend may not be live. All else works."
+}
+
 # ---- Python packages ------------------------------------------------------------------------------------------------
 
 make_venv() {
@@ -242,6 +250,7 @@ SCRIPT
 
 install_system_packages
 install_browser
+install_opencl
 make_venv
 pip_install base project build test lint bench || die "pip failed; see above"
 pip_install mlx mlx || say "MLX could not be installed: its backend will not be live. All else works." \

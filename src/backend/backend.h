@@ -28,8 +28,8 @@ struct Artifact {
   std::vector<PrintedOp> operations = {};  // source-printing backends
 };
 
-// How kernels of threads run: not at all; each thread of a grid interpreted; as loops over the grid,
-// which pass lower_threads makes; or as they are, by a device that has grids.
+// How kernels of threads run: not at all; each thread of a grid interpreted; as loops over the
+// grid, which pass lower_threads makes; or as they are, by a device that has grids.
 enum class Threads : uint8_t { none, interpreted, loops, grid };
 
 struct Backend {

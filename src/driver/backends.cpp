@@ -21,9 +21,9 @@ namespace {
 
 constexpr const backend::Backend* kBackends[] = {
 #ifdef PICOKERNEL_HAVE_LLVM
-    &backend::cpu_backend,   &backend::llvm_backend, &backend::asm_backend, &backend::obj_backend,
+    &backend::cpu_backend,   &backend::llvm_backend,   &backend::asm_backend, &backend::obj_backend,
 #endif
-    &backend::numpy_backend, &backend::mlx_backend,  &backend::ref_backend, &backend::c_backend,
+    &backend::numpy_backend, &backend::mlx_backend,    &backend::ref_backend, &backend::c_backend,
     &backend::cuda_backend,  &backend::opencl_backend,
 };
 

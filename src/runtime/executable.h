@@ -30,7 +30,8 @@ class Executable {
   virtual ~Executable() = default;
   virtual void launch(const uint64_t* params) = 0;
   /// A kernel of threads. `reach` is what interpreters check and devices copy; `seed` decides
-  /// interpreters' order of threads. Loops over the grid have six more parameters: blocks, then threads of a block, along x, y and z.
+  /// interpreters' order of threads. Loops over the grid have six more parameters: blocks, then
+  /// threads of a block, along x, y and z.
   virtual void launch(std::span<const uint64_t> params, std::span<const Reach> reach,
                       const Grid& grid, uint64_t seed);
 };

@@ -24,8 +24,8 @@ struct FunctionName {
 struct Threads {
   // Values: thread_id, block_id, block_dim, grid_dim along axis $0 (0, 1, 2), $1 (x, y, z).
   std::array<std::string_view, 4> ids;
-  std::string_view shared;   // declares $1: $2 elements of type $0, the block's
-  std::string_view dynamic;  // declares $1: elements of type $0, what the launch gives
+  std::string_view shared;             // declares $1: $2 elements of type $0, the block's
+  std::string_view dynamic;            // declares $1: elements of type $0, what the launch gives
   std::string_view dynamic_parameter;  // where that is handed over as a parameter
   std::string_view barrier;            // a statement
   std::string_view vote;               // a statement: adds the bool $0 to the block's int $1

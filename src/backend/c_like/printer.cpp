@@ -109,9 +109,8 @@ const std::string& Printer::name(ValueId v, std::string_view wish) {
 // Is there shared memory of the launch's size?
 bool uses_dynamic(const ir::Module& m) {
   bool found = false;
-  walk(m, [&](OpId id) {
-    found |= m.ops[id].opcode == Opcode::shared && m.ops[id].attribute == 0;
-  });
+  walk(m,
+       [&](OpId id) { found |= m.ops[id].opcode == Opcode::shared && m.ops[id].attribute == 0; });
   return found;
 }
 

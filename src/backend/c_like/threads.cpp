@@ -189,7 +189,8 @@ std::string Printer::helper(const Op& op) {
   text += "  do {\n    old = seen;\n    " + convert("x", "old", type) + "\n";
   text += cas ? "    const " + type + " y = old == wanted ? w : x;\n"
               : "    const " + type + " y = " + value + ";\n";
-  text += "    " + convert("made", "y", bits) + "\n    seen = " + fill(swap, {place, "old", "made"}) +
+  text += "    " + convert("made", "y", bits) +
+          "\n    seen = " + fill(swap, {place, "old", "made"}) +
           ";\n  } while (seen != old);\n  return x;\n}\n\n";
   helper_text_ += text;
   return made;

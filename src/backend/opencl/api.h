@@ -13,8 +13,8 @@ inline constexpr int32_t kDeviceNotFound = -1, kBuildFailure = -11;
 inline constexpr uint64_t kAnyDevice = 0xFFFFFFFF, kReadWrite = 1;
 inline constexpr Properties kContextPlatform = 0x1084;
 inline constexpr uint32_t kDeviceName = 0x102B, kDeviceLocalMemory = 0x1023,
-                          kDeviceMaxGroup = 0x1004, kDeviceExtensions = 0x1030,
-                          kBuildLog = 0x1183, kKernelMaxGroup = 0x11B0;
+                          kDeviceMaxGroup = 0x1004, kDeviceExtensions = 0x1030, kBuildLog = 0x1183,
+                          kKernelMaxGroup = 0x11B0;
 
 // X(name, result, parameters)
 #define PK_OPENCL_FUNCTIONS(X)                                                                     \
@@ -23,8 +23,7 @@ inline constexpr uint32_t kDeviceName = 0x102B, kDeviceLocalMemory = 0x1023,
   X(clGetDeviceInfo, int32_t, (Handle, uint32_t, size_t, void*, size_t*))                          \
   X(clCreateContext, Handle, (const Properties*, uint32_t, const Handle*, void*, void*, int32_t*)) \
   X(clCreateCommandQueue, Handle, (Handle, Handle, uint64_t, int32_t*))                            \
-  X(clCreateProgramWithSource, Handle,                                                             \
-    (Handle, uint32_t, const char**, const size_t*, int32_t*))                                     \
+  X(clCreateProgramWithSource, Handle, (Handle, uint32_t, const char**, const size_t*, int32_t*))  \
   X(clBuildProgram, int32_t, (Handle, uint32_t, const Handle*, const char*, void*, void*))         \
   X(clGetProgramBuildInfo, int32_t, (Handle, Handle, uint32_t, size_t, void*, size_t*))            \
   X(clReleaseProgram, int32_t, (Handle))                                                           \

@@ -1,9 +1,6 @@
 // Copies arrays to the device, runs a grid, and copies back what it wrote.
 #include "backend/opencl/device.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -11,6 +8,9 @@
 #include <span>
 #include <utility>
 #include <vector>
+
+#include <dlfcn.h>
+#include <unistd.h>
 
 #include <picokernel/diagnostic.h>
 
@@ -62,8 +62,9 @@ class Device {
   Device() : process_(getpid()) {
     void* const library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      problem_ = "libOpenCL.so.1 is not installed: apt-get install ocl-icd-libopencl1, and a driver: "
-                 "pocl-opencl-icd runs on the CPU";
+      problem_ =
+          "libOpenCL.so.1 is not installed: apt-get install ocl-icd-libopencl1, and a driver: "
+          "pocl-opencl-icd runs on the CPU";
       return;
     }
     const auto find = [&](const char* name) {
@@ -124,8 +125,8 @@ class OpenClExecutable : public runtime::Executable {
         shared_ += op.attribute * size_of(m.type(op.results[0]).dtype);
     });
     for (const ir::ValueId v : m.params())
-      params_.push_back({m.type(v).dtype, m.type(v).kind == ir::TypeKind::ptr,
-                         written.contains(v)});
+      params_.push_back(
+          {m.type(v).dtype, m.type(v).kind == ir::TypeKind::ptr, written.contains(v)});
     build(artifact);
   }
   ~OpenClExecutable() override {
@@ -198,9 +199,9 @@ class OpenClExecutable : public runtime::Executable {
                                      nullptr, &status);
         if (status == 0 && bytes != 0) {
           const trace::Span span(trace::Category::h2d, names().write, bytes);
-          status = cl.clEnqueueWriteBuffer(device.queue, r.buffer, 1, r.offset(), bytes,
-                                           reinterpret_cast<const void*>(r.begin), 0, nullptr,
-                                           nullptr);
+          status =
+              cl.clEnqueueWriteBuffer(device.queue, r.buffer, 1, r.offset(), bytes,
+                                      reinterpret_cast<const void*>(r.begin), 0, nullptr, nullptr);
         }
         if (status != 0) release();
         require(status, "copying an array to the device");
@@ -215,10 +216,10 @@ class OpenClExecutable : public runtime::Executable {
         const size_t bytes = r.end - r.begin;
         if (!r.written || bytes == 0) continue;
         const trace::Span span(trace::Category::d2h, names().read, bytes);
-        require(device_.cl.clEnqueueReadBuffer(device_.queue, r.buffer, 1, r.offset(), bytes,
-                                               reinterpret_cast<void*>(r.begin), 0, nullptr,
-                                               nullptr),
-                "copying an array back");
+        require(
+            device_.cl.clEnqueueReadBuffer(device_.queue, r.buffer, 1, r.offset(), bytes,
+                                           reinterpret_cast<void*>(r.begin), 0, nullptr, nullptr),
+            "copying an array back");
       }
     }
 

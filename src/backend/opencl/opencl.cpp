@@ -44,8 +44,8 @@ constexpr c_like::Threads kThreads{
 };
 
 const c_like::Dialect kOpenCl{
-    .values = {"bool", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong",
-               "ushort", "ushort", "float", "double"},
+    .values = {"bool", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong", "ushort",
+               "ushort", "float", "double"},
     .elements = {"uchar", "char", "short", "int", "long", "uchar", "ushort", "uint", "ulong",
                  "ushort", "ushort", "float", "double"},
     .spaces = {"__global ", "__local ", "__private "},
@@ -94,11 +94,11 @@ std::vector<Diagnostic> check(const ir::Module& m) {
     const ir::Op& op = m.ops[id];
     if (!found.empty()) return;
     if (ir::info(op.opcode).atomic() && size_of(m.type(op.operands[0]).dtype) < 4)
-      found.push_back(refused(
-          m, id, "atomics on " + std::string(numpy_name(m.type(op.operands[0]).dtype)),
-          "they take integers and floats of 4 and 8 bytes"));
-    if (op.opcode == Opcode::alloc && (m.def(op.operands[0]) == nullptr ||
-                                       m.def(op.operands[0])->opcode != Opcode::constant))
+      found.push_back(refused(m, id,
+                              "atomics on " + std::string(numpy_name(m.type(op.operands[0]).dtype)),
+                              "they take integers and floats of 4 and 8 bytes"));
+    if (op.opcode == Opcode::alloc &&
+        (m.def(op.operands[0]) == nullptr || m.def(op.operands[0])->opcode != Opcode::constant))
       found.push_back(refused(m, id, "local arrays whose size is no constant", "give a number"));
   });
   return found;
