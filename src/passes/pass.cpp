@@ -48,6 +48,7 @@ constexpr Pass kPasses[] = {
     {"expand_signed_division", expand_signed_division, "divides magnitudes of signed integers"},
     {"expand_overflow", expand_overflow, "computes unsigned what could overflow"},
     {"expand_for", expand_for, "makes loops count from 0 by 1"},
+    {"flatten_meetings", flatten_meetings, "takes barriers out of branches"},
     {"isolate_params", isolate_params, "reads every parameter before any is written"},
 };
 

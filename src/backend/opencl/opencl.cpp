@@ -77,6 +77,13 @@ const c_like::Dialect kOpenCl{
     .threads = &kThreads,
 };
 
+const std::vector<passes::Pass> kLegalize = [] {
+  std::vector<passes::Pass> all{
+      {"flatten_meetings", passes::flatten_meetings, "PoCL loses its way in branches with barriers"}};
+  all.insert(all.end(), std::begin(c_like::kLegalize), std::end(c_like::kLegalize));
+  return all;
+}();
+
 Diagnostic refused(const ir::Module& m, ir::OpId at, std::string what, std::string hint) {
   return {.location = m.location(m.ops[at]),
           .message = "opencl does not run " + std::move(what),
@@ -126,7 +133,7 @@ const Backend opencl_backend{
     .name = "opencl",
     .summary = "OpenCL C of kernels of threads, run by this machine's OpenCL",
     .level = ir::Level::kernel,
-    .legalize = c_like::kLegalize,
+    .legalize = opencl::kLegalize,
     .check = opencl::check,
     .emit = opencl::emit,
     .open = opencl::open,

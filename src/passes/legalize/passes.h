@@ -53,6 +53,9 @@ ir::Module expand_signed_division(const ir::Module& m, const Target& target);
 ir::Module expand_overflow(const ir::Module& m, const Target& target);
 /// Loops with other steps than 1 count turns from 0.
 ir::Module expand_for(const ir::Module& m, const Target& target);
+/// Barriers leave the branches that they are in, and are passed by all: branches stay between them.
+/// Kernels only.
+ir::Module flatten_meetings(const ir::Module& m, const Target& target);
 /// Storages are read before any parameter is written: one read per parameter, one write per written
 /// one, at the end.
 ir::Module isolate_params(const ir::Module& m, const Target& target);
