@@ -519,6 +519,7 @@ class PK_API AnyKernel {
             SourceLocation definition);
   void launch(const Grid& grid, std::span<const picokernel::detail::Argument> args) const;
   std::string ir(std::string_view backend) const;
+  std::string source(std::string_view backend) const;
   AnyKernel on(std::string_view backend) const;
 
  private:
@@ -554,6 +555,8 @@ class Kernel {
   Kernel on(std::string_view backend) const { return Kernel(any_.on(backend)); }
   /// The kernel as the front end makes it for contiguous arrays, or as a backend gets it.
   std::string ir(std::string_view backend = {}) const { return any_.ir(backend); }
+  /// What a backend prints for contiguous arrays: "cuda" CUDA C++, "opencl" OpenCL C.
+  std::string source(std::string_view backend) const { return any_.source(backend); }
 
  private:
   explicit Kernel(detail::AnyKernel any) : any_(std::move(any)) {}

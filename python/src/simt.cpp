@@ -161,7 +161,13 @@ void bind_simt(nb::module_& m) {
                 backend.empty() ? nullptr : &backend_to_look_at(backend);
             return ir::print(k.module(Arguments(k, args).list, emitter));
           },
-          "The IR: as the front end makes it, or as a backend gets it.");
+          "The IR: as the front end makes it, or as a backend gets it.")
+      .def(
+          "source",
+          [](const ThreadKernel& k, const std::string& backend, nb::handle args) {
+            return k.source(Arguments(k, args).list, backend_to_look_at(backend));
+          },
+          "What a backend prints.");
   nb::class_<Launch>(m, "ThreadLaunch", "A kernel of threads with its grid.")
       .def(
           "__init__",

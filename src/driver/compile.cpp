@@ -55,7 +55,7 @@ constexpr Pass kThreads[] = {PK_PASS(fold), PK_PASS(simplify), PK_PASS(cse), PK_
 std::string thread_backends() {
   std::string text;
   for (const backend::Backend* b : all_backends())
-    if (b->threads != backend::Threads::none)
+    if (b->threads != backend::Threads::none && !b->prints_only)
       text += (text.empty() ? "" : ", ") + std::string(b->name);
   return text;
 }
@@ -309,7 +309,7 @@ ir::Module lower_threads_for(const backend::Backend& backend, ir::Module kernel)
 
 std::shared_ptr<const Compiled> compile_threads(const backend::Backend& backend,
                                                 std::shared_ptr<const ir::Module> kernel) {
-  if (backend.threads == backend::Threads::none)
+  if (backend.threads == backend::Threads::none || backend.prints_only)
     throw LaunchError(Diagnostic{
         .message = "backend '" + std::string(backend.name) + "' runs no kernels of threads",
         .notes = {"these do: " + thread_backends(), "hint: @simt.jit(backend=\"ref\")"}});

@@ -358,18 +358,35 @@ void AnyKernel::launch(const Grid& grid, std::span<const picokernel::detail::Arg
                         state_->seed);
 }
 
-std::string AnyKernel::ir(std::string_view backend) const {
-  const std::vector<int64_t> sizes(ArrayView::kMaxRank, 1), strides(ArrayView::kMaxRank, 0);
+namespace {
+
+// Contiguous arrays of the parameters' types, without memory.
+struct Usual {
+  explicit Usual(std::span<const Parameter> parameters) {
+    for (const Parameter& p : parameters)
+      list.push_back({.kind = p.array ? driver::Arg::Kind::array : driver::Arg::Kind::scalar,
+                      .dtype = p.dtype,
+                      .rank = static_cast<uint8_t>(p.rank),
+                      .shape = sizes.data(),
+                      .strides = strides.data()});
+  }
+  std::vector<int64_t> sizes = std::vector<int64_t>(ArrayView::kMaxRank, 1),
+                       strides = std::vector<int64_t>(ArrayView::kMaxRank, 0);
   std::vector<driver::Arg> list;
-  for (const Parameter& p : state_->parameters)
-    list.push_back({.kind = p.array ? driver::Arg::Kind::array : driver::Arg::Kind::scalar,
-                    .dtype = p.dtype,
-                    .rank = static_cast<uint8_t>(p.rank),
-                    .shape = sizes.data(),
-                    .strides = strides.data()});
+};
+
+}  // namespace
+
+std::string AnyKernel::ir(std::string_view backend) const {
+  const Usual usual(state_->parameters);
   const backend::Backend* const emitter =
       backend.empty() ? nullptr : &driver::known_backend(backend, state_->definition);
-  return ir::print(state_->kernel.module(list, emitter));
+  return ir::print(state_->kernel.module(usual.list, emitter));
+}
+
+std::string AnyKernel::source(std::string_view backend) const {
+  const Usual usual(state_->parameters);
+  return state_->kernel.source(usual.list, driver::known_backend(backend, state_->definition));
 }
 
 }  // namespace picokernel::simt::detail

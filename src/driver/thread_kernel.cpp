@@ -7,6 +7,7 @@
 
 #include "driver/signature.h"
 #include "frontend/state.h"
+#include "ir/text.h"
 #include "runtime/fp_control.h"
 #include "support/check.h"
 
@@ -124,6 +125,17 @@ ir::Module ThreadKernel::module(std::span<const Arg> args,
                                 const backend::Backend* emitted_by) const {
   ir::Module made = frontend::threads::compile(program_, kinds_of(args), options_for(emitted_by));
   return emitted_by == nullptr ? made : lower_threads_for(*emitted_by, std::move(made));
+}
+
+std::string ThreadKernel::source(std::span<const Arg> args, const backend::Backend& backend) const {
+  if (backend.threads == backend::Threads::none)
+    throw LaunchError(Diagnostic{
+        .message = "backend '" + std::string(backend.name) + "' has no kernels of threads",
+        .notes = {"hint: cuda, opencl, cpu, ref"}});
+  const ir::Module made = module(args, &backend);
+  if (backend.threads != backend::Threads::grid) return ir::print(made);
+  if (const auto refused = backend.check(made); !refused.empty()) throw CompileError(refused);
+  return backend.emit(made).code;
 }
 
 const ThreadKernel::Variant& ThreadKernel::variant(std::span<const Arg> args,

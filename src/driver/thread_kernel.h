@@ -28,6 +28,9 @@ class ThreadKernel {
               uint64_t seed) const;
   /// The kernel as the front end made it, or what the backend emits.
   ir::Module module(std::span<const Arg> args, const backend::Backend* emitted_by) const;
+  /// What the backend prints; of native code its loops. Throws CompileError, LaunchError if it
+  /// knows no kernels of threads.
+  std::string source(std::span<const Arg> args, const backend::Backend& backend) const;
 
   const std::string& name() const { return program_[0].name; }
   const std::vector<std::string>& parameters() const { return program_[0].parameters; }

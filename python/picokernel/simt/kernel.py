@@ -85,6 +85,11 @@ class Jit(Dispatcher):
         kernel = self._compiled()
         return kernel.text(backend or "", (*args, *self._captured))
 
+    def source(self, *args, backend):
+        """What `backend` prints for these arguments: "cuda" CUDA C++, "opencl" OpenCL C."""
+        kernel = self._compiled()
+        return kernel.source(backend, (*args, *self._captured))
+
     def parameter_types(self):
         """The declared types of a device function's parameters and of its result, or None."""
         (signature,) = self._signatures if len(self._signatures) == 1 else (None,)

@@ -42,6 +42,7 @@ Printer::Printer(const ir::Module& m, const Dialect& dialect)
   PK_CHECK(m.level == ir::Level::kernel, "lower a graph first");
   names_.reserve(function_name(m));
   names_.reserve(dialect.reserved);
+  marks_lines_ = is_of_threads(m);
   count_uses(ir::Module::body(), nullptr);
   several_types_ = !dialect.load_bits.empty() && sees_several_types();
   for (const ValueId v : m.params()) name(v);
@@ -179,6 +180,7 @@ void Printer::block(BlockId id) {
 
 void Printer::statement(OpId id) {
   const Op& op = m_.ops[id];
+  if (dialect_.threads != nullptr) mark_line(op);
   if (info(op.opcode).elementwise()) return elementwise(op);
   if (op.opcode == Opcode::constant) return constant(op);
   if (op.opcode == Opcode::load) return load(op);

@@ -9,6 +9,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/c_like/dialect.h"
@@ -21,6 +22,10 @@ std::string function_name(const ir::Module& m);
 
 /// Does the kernel of threads use shared memory of the launch's size?
 bool uses_dynamic(const ir::Module& m);
+
+/// What of a kernel of threads is not printed: atomics on fewer than 4 bytes, local arrays whose
+/// size is no constant.
+std::vector<Diagnostic> check_threads(const ir::Module& m, std::string_view backend);
 
 class Printer {
  public:
@@ -62,6 +67,7 @@ class Printer {
   void store(const ir::Op& op);
   void alloc(const ir::Op& op);
   void parallel(const ir::Op& op);
+  void mark_line(const ir::Op& op);
   bool of_threads(const ir::Op& op);  // false: it is none of theirs
   void shared(const ir::Op& op);
   void local_array(const ir::Op& op);
@@ -89,6 +95,8 @@ class Printer {
   std::string votes_;  // the block's counter, where there is one
   std::vector<std::string> helpers_;
   std::string helper_text_;
+  bool marks_lines_ = false;               // a kernel of threads
+  std::pair<std::string, uint32_t> line_;  // of the user's, marked last
   int indent_ = 0;
   std::string out_;
 };

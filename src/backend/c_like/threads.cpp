@@ -56,6 +56,41 @@ bool is_vote(Opcode opcode) { return opcode > Opcode::barrier && opcode <= Opcod
 
 }  // namespace
 
+std::vector<Diagnostic> check_threads(const ir::Module& m, std::string_view backend) {
+  std::vector<Diagnostic> found;
+  ir::walk(m, [&](OpId id) {
+    const Op& op = m.ops[id];
+    const auto refuse = [&](const std::string& what, std::string hint) {
+      found.push_back({.location = m.location(op),
+                       .message = std::string(backend) + " does not run " + what,
+                       .notes = {std::move(hint)}});
+    };
+    if (!found.empty()) return;
+    if (ir::info(op.opcode).atomic() && size_of(m.type(op.operands[0]).dtype) < 4)
+      refuse("atomics on " + std::string(numpy_name(m.type(op.operands[0]).dtype)),
+             "they take integers and floats of 4 and 8 bytes");
+    if (op.opcode == Opcode::alloc &&
+        (m.def(op.operands[0]) == nullptr || m.def(op.operands[0])->opcode != Opcode::constant))
+      refuse("local arrays whose size is no constant", "give a number");
+  });
+  return found;
+}
+
+// So that compilers and debuggers name the user's lines.
+void Printer::mark_line(const Op& op) {
+  const Location where = m_.location(op);
+  const bool silent = op.opcode == Opcode::constant || ir::info(op.opcode).terminator();
+  if (!marks_lines_ || !where.known() || silent || line_ == std::pair(where.file, where.line))
+    return;
+  line_ = {where.file, where.line};
+  std::string file;
+  for (const char c : where.file) {
+    if (c == '\\' || c == '"') file += '\\';
+    file += c;
+  }
+  out_ += "#line " + std::to_string(where.line) + " \"" + file + "\"\n";
+}
+
 bool Printer::of_threads(const Op& op) {
   const Threads& threads = *dialect_.threads;
   if (op.opcode >= Opcode::thread_id && op.opcode <= Opcode::grid_dim) {

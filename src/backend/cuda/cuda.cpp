@@ -37,6 +37,23 @@ constexpr c_like::FunctionName kFunctions[] = {
     {Opcode::abs, "fabsf", "fabs"},          {Opcode::copysign, "copysignf", "copysign"},
 };
 
+// Atomic functions take pointers that are not volatile.
+constexpr c_like::Threads kThreads{
+    .ids = {"threadIdx.$1", "blockIdx.$1", "blockDim.$1", "gridDim.$1"},
+    .shared = "__shared__ $0 $1[$2];",
+    .dynamic =
+        "extern __shared__ unsigned long long dynamic_memory[]; $0 *$1 = ($0 *)dynamic_memory;",
+    .dynamic_parameter = {},
+    .barrier = "__syncthreads();",
+    .vote = "if ($0) atomicAdd($1, 1);",
+    .first = "threadIdx.x + threadIdx.y + threadIdx.z == 0",
+    .cas32 = "atomicCAS((unsigned int *)$0, $1, $2)",
+    .cas64 = "atomicCAS((unsigned long long *)$0, $1, $2)",
+    .helper = "static __device__ ",
+    .add32 = "atomicAdd((unsigned int *)$0, $1)",
+    .add64 = "atomicAdd((unsigned long long *)$0, $1)",
+};
+
 const c_like::Dialect kCuda{
     .values = {"bool", "signed char", "short", "int", "long long", "unsigned char",
                "unsigned short", "unsigned int", "unsigned long long", "unsigned short",
@@ -66,7 +83,8 @@ const c_like::Dialect kCuda{
     .free = {},
     .reserved =
         "blockDim blockIdx ceil ceilf copysign copysignf fabs fabsf floor floorf gridDim "
-        "memcpy rint rintf threadIdx trunc truncf warpSize",
+        "memcpy rint rintf threadIdx trunc truncf warpSize atomicAdd atomicCAS dynamic_memory",
+    .threads = &kThreads,
 };
 
 std::vector<Diagnostic> refused(const ir::Module& m, ir::OpId at, std::string why) {
@@ -94,6 +112,7 @@ std::vector<Diagnostic> check_graph(const ir::Module& traced) {
 // Nothing waits for other threads, and nobody gives memory.
 std::vector<Diagnostic> check(const ir::Module& m) {
   if (m.level == ir::Level::graph) return check_graph(m);
+  if (ir::is_of_threads(m)) return c_like::check_threads(m, "cuda");
   std::vector<Diagnostic> found;
   size_t nests = 0;
   ir::walk(m, [&](ir::OpId id) {
@@ -134,6 +153,7 @@ const Backend cuda_backend{
     .prints_only = true,
     .takes_arrays = true,
     .file = cuda::file,
+    .threads = Threads::grid,
 };
 
 }  // namespace picokernel::backend

@@ -78,37 +78,19 @@ const c_like::Dialect kOpenCl{
 };
 
 const std::vector<passes::Pass> kLegalize = [] {
-  std::vector<passes::Pass> all{
-      {"flatten_meetings", passes::flatten_meetings, "PoCL loses its way in branches with barriers"}};
+  std::vector<passes::Pass> all{{"flatten_meetings", passes::flatten_meetings,
+                                 "PoCL loses its way in branches with barriers"}};
   all.insert(all.end(), std::begin(c_like::kLegalize), std::end(c_like::kLegalize));
   return all;
 }();
 
-Diagnostic refused(const ir::Module& m, ir::OpId at, std::string what, std::string hint) {
-  return {.location = m.location(m.ops[at]),
-          .message = "opencl does not run " + std::move(what),
-          .notes = {std::move(hint)}};
-}
-
 std::vector<Diagnostic> check(const ir::Module& m) {
-  std::vector<Diagnostic> found;
   bool nests = m.level == ir::Level::graph;
   ir::walk(m, [&](ir::OpId id) { nests |= m.ops[id].opcode == Opcode::parallel; });
   if (nests)
     return {{.message = "backend opencl runs kernels of threads only",
              .notes = {"hint: kernels of arrays run on `cpu`"}}};
-  ir::walk(m, [&](ir::OpId id) {
-    const ir::Op& op = m.ops[id];
-    if (!found.empty()) return;
-    if (ir::info(op.opcode).atomic() && size_of(m.type(op.operands[0]).dtype) < 4)
-      found.push_back(refused(m, id,
-                              "atomics on " + std::string(numpy_name(m.type(op.operands[0]).dtype)),
-                              "they take integers and floats of 4 and 8 bytes"));
-    if (op.opcode == Opcode::alloc &&
-        (m.def(op.operands[0]) == nullptr || m.def(op.operands[0])->opcode != Opcode::constant))
-      found.push_back(refused(m, id, "local arrays whose size is no constant", "give a number"));
-  });
-  return found;
+  return c_like::check_threads(m, "opencl");
 }
 
 std::string text(const ir::Module& m) {

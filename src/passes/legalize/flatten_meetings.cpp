@@ -12,8 +12,7 @@ using namespace ir;
 bool meets(const Module& m, const Op& op) {
   if (info(op.opcode).barrier()) return true;
   return std::ranges::any_of(op.regions, [&](BlockId region) {
-    return std::ranges::any_of(m.blocks[region].ops,
-                               [&](OpId id) { return meets(m, m.ops[id]); });
+    return std::ranges::any_of(m.blocks[region].ops, [&](OpId id) { return meets(m, m.ops[id]); });
   });
 }
 
