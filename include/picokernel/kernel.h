@@ -34,7 +34,7 @@ struct BackendInfo {
   bool live = false;
   std::string why_not;  // and what to do about it
 };
-/// All backends, fastest first. Those that are not live still print source.
+/// All backends of kernels of arrays, fastest first. Those that are not live still print source.
 PK_API std::vector<BackendInfo> backends();
 
 /// A scalar argument with C++'s type as its dtype, as a NumPy scalar is. Plain numbers are weak.

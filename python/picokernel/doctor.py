@@ -7,7 +7,7 @@ import sys
 
 import picokernel as pk
 
-from . import mlx_bridge
+from . import mlx_bridge, simt
 from .ceilings import ceilings
 from .report import duration
 
@@ -15,7 +15,7 @@ from .report import duration
 def report():
     """The report as text."""
     lines = [f"picokernel {pk.__version__}, Python {platform.python_version()}", "", "Backends"]
-    for name, why_not in pk.backends().items():
+    for name, why_not in (pk.backends() | simt.backends()).items():
         lines.append(f"  {name:<8}{'live' if not why_not else 'not live: ' + why_not}")
         if name == "mlx" and not why_not:
             lines.append(f"{'':10}bridge for native code inside its graph: {mlx_bridge.state()}")

@@ -134,10 +134,10 @@ void bind_backends(nb::module_& m) {
       [] {
         nb::dict all;
         for (const backend::Backend* b : driver::all_backends())
-          if (!b->prints_only) all[nb::cast(b->name)] = why_not_live(*b);
+          if (!b->prints_only && !b->threads_only) all[nb::cast(b->name)] = why_not_live(*b);
         return all;
       },
-      "Every backend by name: '' if it can run here, else why not and what to install.");
+      "Every backend of kernels of arrays by name: '' if it can run here, else why not.");
   m.def(
       "thread_backends",
       [] {

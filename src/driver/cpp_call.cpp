@@ -23,7 +23,6 @@ std::string live_names() {
 
 std::string why_not_from_cpp(const Backend& b) {
   if (b.open == nullptr) return "prints source here and runs from Python";
-  if (b.threads_only) return "runs kernels of threads only";
   return b.why_not_live();
 }
 
@@ -36,16 +35,18 @@ const Backend& known_backend(std::string_view name, const Location& where) {
                                .notes = {"backends: " + all, "hint: live here: " + live_names()}});
 }
 
-const Backend& live_backend(std::string_view name, const Location& where) {
+const Backend& live_backend(std::string_view name, const Location& where, bool of_threads) {
   const char* variable = std::getenv("PICOKERNEL_BACKEND");
   if (name.empty() && variable != nullptr) name = variable;
   if (name.empty()) {
     check_environment();
     for (const Backend* b : all_backends())
-      if (why_not_from_cpp(*b).empty()) return *b;
+      if (!b->threads_only && why_not_from_cpp(*b).empty()) return *b;
   }
   const Backend& b = known_backend(name, where);
-  if (const std::string reason = why_not_from_cpp(b); !reason.empty())
+  std::string reason = why_not_from_cpp(b);
+  if (b.threads_only && !of_threads) reason = "it runs kernels of threads only";
+  if (!reason.empty())
     throw LaunchError(Diagnostic{
         .location = where,
         .message = "backend `" + std::string(name) + "` cannot run this kernel: " + reason,

@@ -15,8 +15,10 @@ Arg to_arg(const detail::Argument& argument);
 
 /// The backend of that name, or LaunchError at `where`.
 const backend::Backend& known_backend(std::string_view name, const Location& where);
-/// One that runs here: the one named, that of PICOKERNEL_BACKEND, the fastest. Or LaunchError.
-const backend::Backend& live_backend(std::string_view name, const Location& where);
+/// One that runs kernels of arrays here, or `of_threads`: the one named, that of
+/// PICOKERNEL_BACKEND, the fastest. Or LaunchError.
+const backend::Backend& live_backend(std::string_view name, const Location& where,
+                                     bool of_threads = false);
 /// Why it runs no C++ calls here; empty: it does.
 std::string why_not_from_cpp(const backend::Backend& backend);
 

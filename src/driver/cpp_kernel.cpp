@@ -63,6 +63,7 @@ uint64_t elements_of_first(std::span<const Arg> args) {
 std::vector<BackendInfo> backends() {
   std::vector<BackendInfo> list;
   for (const Backend* b : driver::all_backends()) {
+    if (b->threads_only) continue;
     std::string reason = driver::why_not_from_cpp(*b);
     const bool live = reason.empty();
     list.push_back({std::string(b->name), std::string(b->summary), live, std::move(reason)});

@@ -305,7 +305,7 @@ AnyKernel::AnyKernel(const Function& function, std::vector<Parameter> parameters
                      const Options& options, SourceLocation definition)
     : backend_(options.backend) {
   const Location where = place(definition);
-  if (!backend_.empty()) driver::live_backend(backend_, where);
+  if (!backend_.empty()) driver::live_backend(backend_, where, true);
   Recording r;
   r.parameters =
       driver::parameter_names(options.name, options.parameters, parameters.size(), where);
@@ -323,7 +323,7 @@ AnyKernel::AnyKernel(const Function& function, std::vector<Parameter> parameters
 
 AnyKernel AnyKernel::on(std::string_view backend) const {
   AnyKernel other = *this;
-  other.backend_ = driver::live_backend(backend, state_->definition).name;
+  other.backend_ = driver::live_backend(backend, state_->definition, true).name;
   return other;
 }
 
@@ -354,7 +354,7 @@ void AnyKernel::launch(const Grid& grid, std::span<const picokernel::detail::Arg
   const runtime::Grid launched{{grid.blocks.x, grid.blocks.y, grid.blocks.z},
                                {grid.threads.x, grid.threads.y, grid.threads.z},
                                grid.shared_bytes};
-  state_->kernel.launch(list, launched, driver::live_backend(backend_, state_->definition),
+  state_->kernel.launch(list, launched, driver::live_backend(backend_, state_->definition, true),
                         state_->seed);
 }
 

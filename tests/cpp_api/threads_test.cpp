@@ -13,10 +13,10 @@ namespace simt = pk::simt;
 
 std::vector<std::string> live() {
   std::vector<std::string> names;
-  for (const pk::BackendInfo& b : pk::backends()) {
+  for (const picokernel::backend::Backend* b : picokernel::driver::all_backends()) {
     using picokernel::backend::Threads;
-    if (b.live && picokernel::driver::find_backend(b.name)->threads != Threads::none)
-      names.push_back(b.name);
+    if (b->threads != Threads::none && b->open != nullptr && b->why_not_live().empty())
+      names.emplace_back(b->name);
   }
   return names;
 }

@@ -6,6 +6,7 @@ import tempfile
 
 import picokernel as pk
 import pytest
+from picokernel import simt
 
 CACHE = os.environ["PICOKERNEL_CACHE_DIR"] = tempfile.mkdtemp(prefix="picokernel-tests-")
 os.environ.pop("PICOKERNEL_CACHE_SIZE", None)
@@ -15,7 +16,7 @@ def pytest_unconfigure():
     shutil.rmtree(CACHE, ignore_errors=True)
 
 
-LIVE = [name for name, why_not in pk.backends().items() if not why_not and name != "opencl"]
+LIVE = [name for name, why_not in pk.backends().items() if not why_not]
 
 
 @pytest.fixture(params=LIVE)
@@ -24,7 +25,7 @@ def backend(request):
     return request.param
 
 
-THREADS = [name for name in ("ref", "cpu", "opencl") if pk.backends().get(name, "absent") == ""]
+THREADS = [name for name, why_not in simt.backends().items() if not why_not]
 
 
 @pytest.fixture(params=THREADS)

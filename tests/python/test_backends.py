@@ -13,7 +13,7 @@ import numpy as np
 import picokernel as pk
 import pytest
 from oracle import assert_same, check, sample
-from picokernel import _core
+from picokernel import _core, simt
 
 X = np.arange(5, dtype=np.float32)
 
@@ -94,7 +94,18 @@ def test_unknown_backends():
         fma.source("fortran")
 
 
-NOT_LIVE = [name for name in _core.backend_summaries() if pk.backends().get(name) != ""]
+OF_THREADS = [name for name in simt.backends() if name not in pk.backends()]
+NOT_LIVE = [
+    name
+    for name in _core.backend_summaries()
+    if pk.backends().get(name) != "" and name not in OF_THREADS
+]
+
+
+@pytest.mark.parametrize("name", [n for n in OF_THREADS if not simt.backends()[n]])
+def test_backends_of_threads_run_no_arrays(name):
+    with pytest.raises(pk.Error, match=f"{name} runs kernels of threads only"):
+        fma(X, X, X, backend=name)
 
 
 @pytest.mark.parametrize("name", NOT_LIVE)

@@ -8,7 +8,7 @@ import pytest
 from picokernel import simt
 from picokernel import simt as cuda
 
-LIVE = [name for name in ("ref", "cpu", "opencl") if not pk.backends().get(name, "absent")]
+LIVE = [name for name, why_not in simt.backends().items() if not why_not]
 
 
 @pytest.fixture(params=LIVE)

@@ -5,7 +5,7 @@ import picokernel as pk
 import pytest
 from picokernel import simt
 
-LIVE = [name for name in ("ref", "cpu", "opencl") if not pk.backends().get(name, "absent")]
+LIVE = [name for name, why_not in simt.backends().items() if not why_not]
 
 
 @pytest.fixture

@@ -249,6 +249,50 @@ def test_functions_of_several_results():
 
 
 @cuda.jit
+def remainders(x, y, nearest, floored):
+    i, j = cuda.grid(2)
+    if i < x.size and j < y.size:
+        nearest[i, j] = math.remainder(x[i], y[j])
+        floored[i, j] = np.remainder(x[i], y[j])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_maths_remainder_is_the_nearest_one(dtype):
+    f = np.finfo(dtype)
+    x = np.array(
+        [
+            0,
+            -0.0,
+            2.25,
+            5.25,
+            8.25,
+            -4.5,
+            1.5,
+            4.5,
+            1e10,
+            f.max,
+            f.tiny,
+            f.smallest_subnormal,
+            np.inf,
+            np.nan,
+        ],
+        dtype,
+    )
+    y = np.array([3, -3, 1, 0.1, f.max, f.tiny, f.smallest_subnormal * 3, np.inf, 0], dtype)
+    nearest, floored = np.zeros((2, x.size, y.size), dtype)
+    remainders[(2, 2), (8, 8)](x, y, nearest, floored)
+    for i, a in enumerate(x):
+        for j, b in enumerate(y):
+            invalid = np.isinf(a) or b == 0 or np.isnan(a)
+            wanted = math.nan if invalid else math.remainder(float(a), float(b))
+            np.testing.assert_array_equal(
+                nearest[i, j], np.asarray(wanted, dtype), err_msg=f"{a} {b}"
+            )
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(floored, np.remainder(x[:, None], y))
+
+
+@cuda.jit
 def lanes(out):
     t = cuda.threadIdx.x + cuda.blockDim.x * cuda.threadIdx.y
     out[cuda.blockIdx.x, t] = cuda.laneid + 100 * cuda.warpsize

@@ -174,7 +174,7 @@ def results(kernel, grid, block, n):
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 @pytest.mark.parametrize("backend", ["cpu", "opencl"])
 def test_compiled_code_gives_the_interpreters_bits(backend, seed, meets):
-    if pk.backends().get(backend, "absent"):
+    if simt.backends().get(backend, "absent"):
         pytest.skip(f"{backend} does not run here")
     source = Writer(seed).kernel(meets)
     name = f"<random {seed} {meets}>"

@@ -3,9 +3,9 @@
 import statistics
 from pathlib import Path
 
+from .. import simt
 from ..errors import LaunchError
 from .duel import Contender, duel, ratio
-from .elementwise import live_backends
 from .tables import Section, Table, number, time_of
 from .thread_works import WORKS
 
@@ -96,7 +96,7 @@ def _contenders(work, peers):
     made += [
         _contender(backend, work.data, work.launch, work.n, work.check, backend)
         for backend in work.backends
-        if backend in live_backends()
+        if simt.backends().get(backend) == ""
     ]
     for name, (code, call) in work.peers.items() if peers else ():
         made.append(Contender(name, _setup(work.n, work.data) + code, call, work.check))

@@ -82,6 +82,10 @@ Thing Compiler::call_object(const std::string& name, const Node& n) {
       t.items.push_back(threads::of(apply(part, numbers(n), n)));
     return t;
   }
+  if (name == "math.remainder") {
+    no_keywords(n, name);
+    return nearest_remainder(n);
+  }
   const Ufunc* u = module == "numpy" || module == "math" ? find_ufunc(function) : nullptr;
   if (u == nullptr || u->part) {
     const auto near = nearest(function, ufunc_names());
@@ -109,6 +113,37 @@ Thing Compiler::call_object(const std::string& name, const Node& n) {
       if (const PromotedType t = state_.type(v); !t.weak && !is_float(t.dtype))
         v = cast(DType::f64, threads::of(v), n).number;
   return threads::of(apply(u->name, operands, n));
+}
+
+// IEEE 754's: x less the nearest multiple of y, the even one of two. NumPy's function of that name
+// is another. The remainder by 2y is exact, and y once or twice less than that is, too (fdlibm's
+// e_remainder.c).
+Thing Compiler::nearest_remainder(const Node& n) {
+  std::vector<Value> given = numbers(n);
+  if (given.size() != 2)
+    error(n, "`math.remainder` takes 2 numbers", {"hint: math.remainder(x, y)"});
+  const PromotedType common = common_type(state_.types(given));
+  const DType type = is_float(common.dtype) && !is_half(common.dtype) ? common.dtype : DType::f64;
+  for (Value& v : given) v = cast(type, threads::of(v), n).number;
+  const auto ask = [&](std::string_view ufunc, std::initializer_list<Value> operands) {
+    return apply(ufunc, std::span(operands.begin(), operands.size()), n);
+  };
+  const auto literal = [](double v) {
+    return Value{.kind = Value::Kind::literal, .weak = true, .literal = v};
+  };
+  const Value x = given[0], y = ask("absolute", {given[1]});
+  // Half of a subnormal number is not exact, twice a large one overflows.
+  const Value tiny = ask("less", {y, literal(type == DType::f32 ? 0x1p-125 : 0x1p-1021)});
+  const Value half = ask("multiply", {y, literal(0.5)});
+  const auto beyond = [&](std::string_view compare, const Value& r) {
+    return ask("where", {tiny, ask(compare, {ask("add", {r, r}), y}), ask(compare, {r, half})});
+  };
+  const Value all = ask("absolute", {ask("fmod", {x, ask("add", {y, y})})});
+  const Value first = beyond("greater", all);
+  const Value once = ask("where", {first, ask("subtract", {all, y}), all});
+  const Value second = ask("logical_and", {first, beyond("greater_equal", once)});
+  const Value twice = ask("where", {second, ask("subtract", {once, y}), once});
+  return threads::of(ask("where", {ask("signbit", {x}), ask("negative", {twice}), twice}));
 }
 
 // ---- Builtins

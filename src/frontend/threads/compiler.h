@@ -195,6 +195,7 @@ class Compiler {
   Thing call_function(size_t function, const Node& n);
   Thing atomic(const std::string& name, const Node& n);
   Thing bits(const std::string& name, const Node& n);
+  Thing nearest_remainder(const Node& n);
   Thing cast(DType dtype, const Thing& value, const Node& where);
   Thing ids(const Node& n, bool sizes);
   Value thread_value(ir::Opcode opcode, uint64_t axis);
