@@ -222,7 +222,7 @@ def test_what_cpu_does_not_run():
 
     @simt.jit
     def local(x):
-        v = simt.local.array(4, simt.float32)
+        v = simt.local.array(100, simt.float32)
         v[0] = x[0]
         simt.syncthreads()
         x[0] = v[0]
@@ -239,12 +239,39 @@ def test_what_cpu_does_not_run():
 
     for kernel, message in (
         (differs, "a barrier under a condition that may differ"),
-        (local, "local arrays beside barriers"),
+        (local, "409600 bytes of shared memory and of its threads' local arrays"),
         (dynamic, "shared memory whose size the launch gives"),
         (large, "400000 bytes of shared memory"),
     ):
         with pytest.raises(pk.CompileError, match=rf'does not run {message}(.|\n)*backend="ref"'):
             kernel[1, 4](np.zeros(4))
+
+
+def test_local_arrays_live_across_barriers(jit, rng):
+    @jit
+    def sort_and_share(x, out):
+        mine = simt.local.array((2, 3), simt.float32)
+        count = simt.local.array(1, simt.int64)
+        s = simt.shared.array((8, 8), simt.float32)
+        tx, ty = simt.threadIdx.x, simt.threadIdx.y
+        i = simt.blockIdx.x * 64 + ty * 8 + tx
+        count[0] = 0
+        for k in range(3):
+            mine[0, k] = x[i, k]
+            simt.atomic.add(count, 0, k)
+        for k in range(3):
+            s[ty, tx] = mine[0, k]
+            simt.syncthreads()
+            mine[1, k] = s[tx, ty]  # of the thread on the other side of the diagonal
+            simt.syncthreads()
+        for k in range(3):
+            out[i, k] = mine[0, k] - mine[1, 2 - k] + count[0]
+
+    x = rng.integers(0, 99, (128, 3)).astype(np.float32)
+    out = np.zeros_like(x)
+    sort_and_share[2, (8, 8)](x, out)
+    other = x.reshape(2, 8, 8, 3).transpose(0, 2, 1, 3).reshape(128, 3)
+    np.testing.assert_array_equal(out, x - other[:, ::-1] + 3)
 
 
 def test_values_that_live_across_barriers(jit, rng):
@@ -314,3 +341,22 @@ def test_histogram(jit, rng):
     x, bins = rng.integers(0, 16, 500).astype(np.uint8), np.zeros(16, np.int64)
     histogram[3, 64](x, bins)
     np.testing.assert_array_equal(bins, np.bincount(x, minlength=16))
+
+
+def test_atomics_on_a_threads_own_memory(jit):
+    @jit
+    def run(out):
+        own = simt.local.array(2, simt.float32)
+        numbers = simt.local.array(2, simt.int32)
+        t = simt.threadIdx.x
+        own[0] = t
+        numbers[0] = 5
+        out[t, 0] = simt.atomic.add(own, 0, 1.5) + own[0]
+        out[t, 1] = simt.atomic.max(numbers, 0, t) + numbers[0]
+        out[t, 2] = simt.atomic.cas(numbers, 0, 5, 9) + numbers[0]
+        out[t, 3] = simt.atomic.cas(own, 0, t + 1.5, -1.0) + own[0]
+
+    out = np.zeros((8, 4))
+    run[1, 8](out)
+    wanted = [[2 * t + 1.5, 5 + max(5, t), 14 if t < 6 else 2 * t, t + 0.5] for t in range(8)]
+    assert out.tolist() == wanted

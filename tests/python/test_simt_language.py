@@ -293,6 +293,18 @@ def test_maths_remainder_is_the_nearest_one(dtype):
 
 
 @cuda.jit
+def swaps(x, out):
+    out[0] = cuda.atomic.compare_and_swap(x, 5, 7)
+    out[1] = cuda.atomic.compare_and_swap(x[1:], 5, 7)
+
+
+def test_compare_and_swap():
+    x, out = np.array([5, 6]), np.zeros(2, np.int64)
+    swaps[1, 1](x, out)
+    assert x.tolist() == [7, 6] and out.tolist() == [5, 6]
+
+
+@cuda.jit
 def lanes(out):
     t = cuda.threadIdx.x + cuda.blockDim.x * cuda.threadIdx.y
     out[cuda.blockIdx.x, t] = cuda.laneid + 100 * cuda.warpsize

@@ -58,7 +58,7 @@ local = _members("local", "array", "local.array(shape, dtype): memory of a threa
 const = _members("const", "array_like", "const.array_like(x): an array from outside, read only.")
 atomic = _members(
     "atomic",
-    "add sub min max nanmin nanmax and_ or_ xor inc dec exch cas",
+    "add sub min max nanmin nanmax and_ or_ xor inc dec exch cas compare_and_swap",
     "atomic.add(array, index, value): one step for all threads; gives what was there before.",
 )
 fma = Intrinsic("fma", "fma(x, y, z): x * y + z, rounded once.")

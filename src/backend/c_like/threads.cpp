@@ -187,10 +187,13 @@ std::string Printer::helper(const Op& op) {
   const DType unsigned_type = wide ? DType::u64 : DType::u32;
   PK_CHECK(size_of(t) >= 4, "an atomic of fewer than 4 bytes");
   const bool spaces = !dialect_.spaces[0].empty();
+  const bool own =
+      pointer.space == ir::Space::local;  // of the thread alone: targets have none there
   static constexpr std::array<std::string_view, 3> kSpaces{"_global", "_shared", "_local"};
   const size_t space = static_cast<size_t>(pointer.space);
   const std::string made = "pk_" + std::string(ir::info(op.opcode).name) + "_" +
-                           std::string(numpy_name(t)) + std::string(spaces ? kSpaces[space] : "");
+                           std::string(numpy_name(t)) +
+                           std::string(spaces || own ? kSpaces[space] : "");
   if (std::ranges::find(helpers_, made) != helpers_.end()) return made;
   helpers_.push_back(made);
 
@@ -206,7 +209,7 @@ std::string Printer::helper(const Op& op) {
     if (floating) return fill(dialect_.bitcast, {to, from, as});
     return std::string(to) + " = (" + std::string(as) + ")" + std::string(from) + ";";
   };
-  if (op.opcode == Opcode::atomic_add && !floating && !native.empty()) {
+  if (op.opcode == Opcode::atomic_add && !floating && !native.empty() && !own) {
     text += "  return (" + type + ")" + fill(native, {place, "(" + bits + ")v"}) + ";\n}\n\n";
     helper_text_ += text;
     return made;
@@ -217,6 +220,16 @@ std::string Printer::helper(const Op& op) {
     value = function == dialect_.functions.end()
                 ? "x + v"
                 : std::string(wide ? function->f64 : function->f32) + "(x, v)";
+  }
+  if (own) {
+    text += "  const " + type + " x = *p;\n";
+    if (cas)
+      text += "  " + bits + " old, wanted;\n  " + convert("old", "x", bits) + "\n  " +
+              convert("wanted", "v", bits) + "\n  if (old == wanted) *p = w;\n";
+    else
+      text += "  *p = " + value + ";\n";
+    helper_text_ += text + "  return x;\n}\n\n";
+    return made;
   }
   const std::string swap = wide ? std::string(threads.cas64) : std::string(threads.cas32);
   text += "  " + bits + " seen = *(" + memory + bits + " *)p, old, made;\n  " + type + " x;\n";

@@ -90,7 +90,7 @@ Thing Compiler::call_object(const std::string& name, const Node& n) {
   if (u == nullptr || u->part) {
     const auto near = nearest(function, ufunc_names());
     error(n, "`" + name + "` cannot be called in kernels",
-          {"NumPy's functions of single numbers can be, and math's",
+          {"NumPy's functions of single numbers can be, and most of math's",
            near ? "hint: did you mean `" + std::string(*near) + "`?"
                 : "hint: write it as a function with @simt.jit(device=True)"});
   }
@@ -368,19 +368,22 @@ Thing Compiler::call_thread(const std::string& name, const Node& n) {
 
 // simt.atomic.add(array, index, value): what was there before.
 Thing Compiler::atomic(const std::string& name, const Node& n) {
-  const auto known = std::ranges::find(kAtomics, name, &Atomic::name);
+  // compare_and_swap is cas of the first element.
+  const bool first = name == "compare_and_swap", cas = first || name == "cas";
+  const auto known = std::ranges::find(kAtomics, first ? "cas" : name, &Atomic::name);
   const Call call(n);
-  const bool cas = name == "cas";
-  if (known == std::end(kAtomics) || call.arguments.size() != (cas ? 4 : 3))
+  if (known == std::end(kAtomics) || call.arguments.size() != (cas && !first ? 4 : 3))
     error(n,
           "`simt.atomic." + name + "` takes an array, an index and " +
-              (cas ? "two numbers" : "a number"),
+              (cas ? "two numbers (compare_and_swap: no index)" : "a number"),
           {"hint: simt.atomic.add(x, i, 1), simt.atomic.cas(x, i, old, new)"});
   const Thing array = expression(call.arguments[0]);
   if (array.kind != Thing::Kind::array)
     error(n, "the first argument of `simt.atomic." + name + "` is " + describe(array),
           {"it is an array", "hint: simt.atomic.add(x, i, 1)"});
-  const Array at = at_index(array.array, indices(call.arguments[1]), n);
+  const std::vector<Thing> index =
+      first ? std::vector{threads::of({.id = i64(0)})} : indices(call.arguments[1]);
+  const Array at = at_index(array.array, index, n);
   const DType dtype = state_.m.type(at.pointer).dtype;
   const bool integers = known->opcode >= Opcode::atomic_and && known->opcode <= Opcode::atomic_dec;
   if (!at.shape.empty() || is_bool(dtype) || is_half(dtype) || (integers && !is_integer(dtype)))
@@ -389,7 +392,7 @@ Thing Compiler::atomic(const std::string& name, const Node& n) {
                     : "it takes an element of an array of integers, float32 or float64",
            "hint: give an index for each dimension, and another type"});
   std::vector<ValueId> operands{at.pointer, offset(at)};
-  for (size_t i = 2; i < call.arguments.size(); ++i) {
+  for (size_t i = first ? 1 : 2; i < call.arguments.size(); ++i) {
     Value v = number(call.arguments[i]);
     this->at(n);
     ValueId converted = state_.convert(v, dtype);

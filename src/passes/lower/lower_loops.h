@@ -22,6 +22,10 @@ ir::Module lower_arrays(const ir::Module& graph, const Target& target);
 ir::Module lower_threads(const ir::Module& kernel, const Target& target);
 /// What stands in the way of lower_threads.
 std::optional<Diagnostic> why_not_loops(const ir::Module& kernel);
+/// Before that, of kernels whose threads meet and have arrays of constant sizes of their own: these
+/// become shared memory, an element for each thread that a block may have.
+ir::Module spread_locals(const ir::Module& kernel);
+inline constexpr int64_t kMaxThreadsOfBlock = 1024;
 /// The part of lower_threads for kernels whose threads meet.
 ir::Module split_barriers(const ir::Module& kernel);
 

@@ -34,16 +34,24 @@ std::optional<Diagnostic> why_not_loops(const Module& m) {
   uint64_t bytes = 0;
   walk(m, [&](OpId id) {
     const Op& op = m.ops[id];
-    if (op.opcode == Opcode::alloc)
-      refuse(op, "local arrays beside barriers or shared memory",
-             "use a shared array with an element for each thread");
-    if (op.opcode != Opcode::shared) return;
-    bytes += op.attribute * size_of(m.type(op.results[0]).dtype);
-    if (op.attribute == 0)
+    if (op.opcode == Opcode::alloc) {
+      const Op* count = m.def(op.operands[0]);
+      if (count == nullptr || count->opcode != Opcode::constant)
+        return refuse(op, "local arrays of unknown size beside barriers", "give a constant");
+      bytes += static_cast<uint64_t>(count->scalar().as<int64_t>() * kMaxThreadsOfBlock) *
+               size_of(m.type(op.results[0]).dtype);
+    } else if (op.opcode == Opcode::shared) {
+      bytes += op.attribute * size_of(m.type(op.results[0]).dtype);
+    } else {
+      return;
+    }
+    if (op.opcode == Opcode::shared && op.attribute == 0)
       refuse(op, "shared memory whose size the launch gives", "its size has to be a constant");
     if (bytes > kMaxSharedBytes)
-      refuse(op, std::to_string(bytes) + " bytes of shared memory",
-             "a block has up to " + std::to_string(kMaxSharedBytes));
+      refuse(op, std::to_string(bytes) + " bytes of shared memory and of its threads' local arrays",
+             "a block has up to " + std::to_string(kMaxSharedBytes) +
+                 "; local arrays beside barriers count for " + std::to_string(kMaxThreadsOfBlock) +
+                 " threads");
   });
   if (const OpId id = BlockValues(m).divergent(); id.valid())
     refuse(m.ops[id], "a barrier under a condition that may differ between threads",
@@ -52,7 +60,7 @@ std::optional<Diagnostic> why_not_loops(const Module& m) {
 }
 
 Module lower_threads(const Module& m, const Target&) {
-  if (threads_meet(m)) return split_barriers(m);
+  if (threads_meet(m)) return split_barriers(spread_locals(m));
   Rewriter rewriter(m);
   Builder& b = rewriter.builder();
   for (const ValueId p : m.params()) rewriter.map(p, b.param(m.type(p), m.values[p].name));

@@ -16,8 +16,6 @@ using namespace ir;
 
 namespace {
 
-constexpr int64_t kMaxThreads = 1024;  // of a block
-
 // Values of the block stand between the loops. A value of a thread lives in its loop; where another
 // one needs it, it is computed again if it follows from ids, else kept in an array with an element
 // for each thread. The same walk plans which are kept, then builds.
@@ -39,7 +37,7 @@ class Splitter {
     for (size_t a = 3; a-- > 0;) block_[a] = b_.block_param(body, index);
     b_.set_insertion_block(body);
     for (const ValueId v : kept_)
-      if (!place_.contains(v)) homes_[v] = array(m_.type(v).dtype, kMaxThreads);
+      if (!place_.contains(v)) homes_[v] = array(m_.type(v).dtype, kMaxThreadsOfBlock);
     region(Module::body());
     flush();
     b_.set_insertion_block(Module::body());
