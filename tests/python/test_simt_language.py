@@ -249,6 +249,27 @@ def test_functions_of_several_results():
 
 
 @cuda.jit
+def rounds(x, digits, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = round(x[i], digits)
+
+
+@pytest.mark.parametrize("digits", [0, 2, 5, -2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_round(dtype, digits):
+    large = np.finfo(dtype).max
+    x = np.array([0.3425, -2.5, 1234.5678, 1e-9, 0.0, -0.0, large, -large, np.inf, np.nan], dtype)
+    out = np.zeros_like(x)
+    rounds.forall(x.size)(x, digits, out)
+    for value, got in zip(x, out, strict=True):
+        wanted = round(float(value), digits) if np.isfinite(value) else value
+        np.testing.assert_allclose(
+            got, np.asarray(wanted, dtype), rtol=2e-7 if dtype == "float32" else 1e-15
+        )
+
+
+@cuda.jit
 def remainders(x, y, nearest, floored):
     i, j = cuda.grid(2)
     if i < x.size and j < y.size:

@@ -204,14 +204,18 @@ Thing Compiler::call_builtin(const std::string& name, const Node& n) {
     takes(1, 2);
     const std::vector<Value> x = numbers(n);
     if (x.size() == 1) return cast(DType::i64, threads::of(apply("rint", x, n)), n);
+    // In float64, so that float32 rounds as its decimal digits say; what has no digits there stays.
     const Value ten{.kind = Value::Kind::literal, .weak = true, .literal = 10.0};
-    const DType type = state_.type(x[0]).dtype;
-    const Value scale = cast(is_float(type) ? type : DType::f64,
-                             threads::of(apply("power", std::array{ten, x[1]}, n)), n)
-                            .number;
-    const Value scaled = apply("multiply", std::array{x[0], scale}, n);
-    return threads::of(
-        apply("true_divide", std::array{apply("rint", std::array{scaled}, n), scale}, n));
+    const PromotedType type = state_.type(x[0]);
+    const DType result = is_float(type.dtype) ? type.dtype : DType::f64;
+    const Value wide = cast(DType::f64, threads::of(x[0]), n).number;
+    const Value scale =
+        cast(DType::f64, threads::of(apply("power", std::array{ten, x[1]}, n)), n).number;
+    const Value scaled = apply("multiply", std::array{wide, scale}, n);
+    const Value rounded =
+        apply("true_divide", std::array{apply("rint", std::array{scaled}, n), scale}, n);
+    const Value fits = apply("isfinite", std::array{scaled}, n);
+    return cast(result, threads::of(apply("where", std::array{fits, rounded, wide}, n)), n);
   }
   if (what == "int" || what == "float" || what == "bool") {
     takes(1, 1);
